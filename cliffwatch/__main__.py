@@ -1,0 +1,5 @@
+"""`python -m cliffwatch`: the same as the `cliffwatch` command."""
+
+from cliffwatch.cli.main import main
+
+main()

@@ -1,0 +1,80 @@
+"""The `cliffwatch` command: a table of commands, each imported only when it is called."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from cliffwatch import __version__
+from cliffwatch.errors import CliffwatchError, ExitCode
+
+# name: (module:attribute of a Typer app, one line of help shown without importing it)
+COMMANDS: dict[str, tuple[str, str]] = {
+    "demo": (
+        "cliffwatch.cli.demo:app",
+        "Run the whole job on this machine: engine, load, live page, report.",
+    ),
+    "run": ("loadgen.command:app", "Send a workload to an inference server and judge the run."),
+    "report": ("cliffwatch.cli.report:app", "Judge a finished run: table, JSON or one HTML file."),
+    "workload": ("cliffwatch.cli.workload:app", "Preview, check and create workload files."),
+    "slo": ("cliffwatch.cli.slo:app", "Check and create SLO files."),
+    "engine": ("services.engine.command:app", "Serve the stand-in inference engine (no GPU needed)."),
+    "serve": ("services.slo.command:app", "Serve the SLO API and web page over a folder of runs."),
+    "dashboards": ("dashboards.command:app", "Build the Grafana boards."),
+}
+
+
+class LazyGroup(TyperGroup):
+    """A command group that knows its commands' names and help, and imports a command when it is called."""
+
+    def list_commands(self, _ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, _ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in COMMANDS:
+            return None
+        target, summary = COMMANDS[cmd_name]
+        if not any(argument in COMMANDS for argument in sys.argv[1:]):  # only the list is wanted
+            return TyperCommand(cmd_name, help=summary)
+        module, attribute = target.split(":")
+        command = typer.main.get_command(getattr(importlib.import_module(module), attribute))
+        command.name = cmd_name
+        return command
+
+
+app = typer.Typer(cls=LazyGroup, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+
+
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(f"cliffwatch {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def cliffwatch(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+) -> None:
+    """Find the latency cliff of an LLM inference server, and watch its SLOs.
+
+    Exit codes: 0 good, 1 SLO missed, 2 wrong input, 3 run invalid, 4 target unreachable, 130 interrupted.
+    """
+
+
+def main() -> None:
+    """Entry point: every `CliffwatchError` becomes one clear line on standard error and its exit code."""
+    try:
+        app(prog_name="cliffwatch")
+    except CliffwatchError as error:
+        print(f"cliffwatch: {error}", file=sys.stderr)  # noqa: T201
+        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        sys.exit(ExitCode.OK)
+
+
+if __name__ == "__main__":
+    main()

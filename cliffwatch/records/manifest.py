@@ -1,0 +1,149 @@
+"""`manifest.json`: what a run was, how it ended, and whether every request is accounted for."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from cliffwatch.errors import RunError
+from cliffwatch.records.schema import Outcome
+
+FORMAT = 1
+FILE_NAME = "manifest.json"
+
+
+class RunState(StrEnum):
+    """`partial` runs are valid as far as they go, and say so wherever they are shown."""
+
+    RUNNING = "running"
+    COMPLETE = "complete"
+    PARTIAL = "partial"
+
+
+class VerdictState(StrEnum):
+    """Whether the figures of a run may be trusted."""
+
+    VALID = "VALID"
+    DEGRADED = "DEGRADED"
+    INVALID = "INVALID"
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class WorkerInfo(_Part):
+    """One load worker: its shard and how it ended (`finished`, or `lost` when it died)."""
+
+    shard: int
+    host: str
+    pid: int
+    state: str
+    rows: int
+
+
+class Accounting(_Part):
+    """issued = ok + failed + cancelled + late + lost, exactly; `by_outcome` has every outcome that occurred."""
+
+    issued: int
+    ok: int
+    failed: int
+    cancelled: int
+    late: int
+    lost: int
+    by_outcome: dict[Outcome, int]
+
+    @property
+    def balanced(self) -> bool:
+        return self.issued == self.ok + self.failed + self.cancelled + self.late + self.lost
+
+
+class Reason(_Part):
+    """One finding about the trust in a run: what was measured, against which threshold."""
+
+    check: str
+    state: VerdictState
+    message: str
+    value: float | None = None
+    threshold: float | None = None
+
+
+class Verdict(_Part):
+    """The worst state of its reasons; VALID when there are none."""
+
+    state: VerdictState
+    reasons: tuple[Reason, ...] = ()
+
+
+class Cost(_Part):
+    """What the hardware under the target costs."""
+
+    gpu_hour_usd: float
+    gpus: float = 1
+
+
+class Manifest(_Part):
+    """The record of one run. Written with `state: running` at the start and replaced atomically at the end."""
+
+    format: int = FORMAT
+    run_id: str
+    name: str
+    state: RunState
+    partial_reason: str | None = None
+    created_unix_s: float
+    t0_unix_ns: int
+    ended_unix_s: float | None = None
+    load_s: float | None = None  # time from zero to the last issued request's end
+    target: str
+    endpoint: str
+    model: str
+    engine: str | None = None
+    open_loop: bool
+    seed: int
+    schedule_hash: str
+    workload: dict[str, Any]
+    planned_duration_s: float | None = None
+    planned_requests: int | None = None
+    workers: tuple[WorkerInfo, ...] = ()
+    accounting: Accounting | None = None
+    verdict: Verdict | None = None
+    prompt_method: str
+    cost: Cost | None = None
+    versions: dict[str, str] = {}
+    host: dict[str, str] = {}
+    warnings: tuple[str, ...] = ()
+
+
+def read_manifest(run_dir: Path) -> Manifest:
+    """Read a run folder's manifest.
+
+    Raises:
+        RunError: no such folder, no manifest in it, or one that this version cannot read.
+    """
+    path = run_dir / FILE_NAME
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise RunError("holds no run", file=run_dir, allowed=f"a folder with a {FILE_NAME}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise RunError(f"cannot be read: {error}", file=path) from error
+    try:
+        return Manifest.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        field = ".".join(str(part) for part in first["loc"]) or None
+        raise RunError(f"is damaged: {first['msg']}", file=path, field=field) from error
+
+
+def write_manifest(run_dir: Path, manifest: Manifest) -> None:
+    """Replace the manifest atomically. Raises RunError where the folder cannot be written."""
+    path = run_dir / FILE_NAME
+    fresh = path.with_suffix(".json.new")
+    try:
+        fresh.write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
+        fresh.replace(path)
+    except OSError as error:
+        raise RunError(f"cannot be written: {error.strerror or error}", file=path) from error

@@ -1,0 +1,75 @@
+"""Quantities as people write them in files and options: `250ms`, `16k`, `95%`.
+
+Each `parse_*` accepts a number or text and raises `ValueError` with the allowed forms; each annotated type
+(`Seconds`, `TokenCount`, `Share`) does the same inside a pydantic model. A bare number is seconds, tokens, or a
+share between 0 and 1.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from decimal import Decimal
+from typing import Annotated
+
+from pydantic import BeforeValidator, PlainSerializer
+
+_SECONDS_PER = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_TOKENS_PER = {"": 1, "k": 1024}
+_QUANTITY = re.compile(r"\s*([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?)\s*([a-zA-Z%]*)\s*")
+
+DURATION_FORMS = "a number of seconds or text such as 250ms, 2s, 5m, 1h, 30d"
+TOKEN_FORMS = "a whole number of tokens or text such as 512, 1k, 32k (k = 1024)"
+SHARE_FORMS = "a number between 0 and 1 or text such as 95%"
+
+
+def _split(value: object, forms: str) -> tuple[str, str]:
+    if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
+        raise ValueError(f"must be {forms}")  # noqa: TRY004  pydantic turns ValueError into a field error
+    match = _QUANTITY.fullmatch(str(value))
+    if match is None:
+        raise ValueError(f"must be {forms}")
+    return match[1], match[2]
+
+
+def parse_seconds(value: object) -> float:
+    """Seconds from `2.5`, `"250ms"`, `"30d"`. Raises ValueError on anything else, infinities included."""
+    number, unit = _split(value, DURATION_FORMS)
+    factor = _SECONDS_PER.get(unit or "s")
+    seconds = math.inf if factor is None else float(number) * factor
+    if not math.isfinite(seconds):
+        raise ValueError(f"must be {DURATION_FORMS}")
+    return seconds
+
+
+def parse_tokens(value: object) -> int:
+    """Tokens from `512`, `"32k"` (k = 1024, as engines count). Raises ValueError unless the result is whole."""
+    number, unit = _split(value, TOKEN_FORMS)
+    factor = _TOKENS_PER.get(unit.lower())
+    if factor is None or (tokens := Decimal(number) * factor) != tokens.to_integral_value() or tokens > 2**31:
+        raise ValueError(f"must be {TOKEN_FORMS}")
+    return int(tokens)
+
+
+def parse_share(value: object) -> float:
+    """A share in [0, 1] from `0.95` or `"95%"`; exact in decimal, so 99.9 % is 0.999. Raises ValueError."""
+    number, unit = _split(value, SHARE_FORMS)
+    share = Decimal(number) / 100 if unit == "%" else Decimal(number)
+    if unit not in {"", "%"} or not 0 <= share <= 1:
+        raise ValueError(f"must be {SHARE_FORMS}")
+    return float(share)
+
+
+def format_seconds(seconds: float | None) -> str:
+    """A latency for people: `–` when unknown (never 0), else three significant digits in us, ms, s or min."""
+    if seconds is None or math.isnan(seconds):
+        return "–"
+    for limit, factor, unit in ((1e-3, 1e6, "µs"), (1.0, 1e3, "ms"), (120.0, 1.0, "s")):
+        if abs(seconds) < limit:
+            return f"{seconds * factor:.3g} {unit}"
+    return f"{seconds / 60:.3g} min"
+
+
+Seconds = Annotated[float, BeforeValidator(parse_seconds), PlainSerializer(float, return_type=float)]
+TokenCount = Annotated[int, BeforeValidator(parse_tokens)]
+Share = Annotated[float, BeforeValidator(parse_share)]

@@ -1,0 +1,19 @@
+"""What every test folder shares."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def shared_dir() -> Path:
+    """Reference measurements and recordings that live beside the repository; absent on most machines."""
+    path = Path(os.environ.get("CLIFFWATCH_SHARED", ROOT.parent / "shared"))
+    if not path.is_dir():
+        pytest.skip(f"reference data is not here: {path} (set CLIFFWATCH_SHARED)")
+    return path
