@@ -1,0 +1,271 @@
+/* Charts of cliffwatch's pages: a small layer over uPlot, and what uPlot does not draw (heatmap, attainment).
+   One global, `cliffwatch`. Every renderer replaces the content of the element it is given and may be called again with
+   new data; values are seconds, shares or counts; null is unknown and is never drawn as 0. All text goes in as text. */
+"use strict";
+
+const cliffwatch = (() => {
+  const HEAT_STEPS = 8;
+  const plots = new Set();
+
+  // ---- text ----------------------------------------------------------------------------------------------------
+
+  const digits = (value) => String(Number(value.toPrecision(3)));
+
+  /** A latency for people, as `units.format_seconds` writes it: three significant digits in µs, ms, s or min. */
+  function seconds(value) {
+    if (value === null || value === undefined || Number.isNaN(value)) return "–";
+    const size = Math.abs(value);
+    if (size === 0) return "0 s";
+    if (size < 1e-3) return `${digits(value * 1e6)} µs`;
+    if (size < 1) return `${digits(value * 1e3)} ms`;
+    return size < 120 ? `${digits(value)} s` : `${digits(value / 60)} min`;
+  }
+
+  /** A share as a percentage; as many places as the distance to 100 % needs, and never rounded up to 100. */
+  function share(value) {
+    if (value === null || value === undefined) return "–";
+    const gap = 1 - value;
+    const places = gap <= 0 || gap >= 0.1 ? 1 : Math.min(5, 1 + Math.ceil(-Math.log10(gap * 10)));
+    const scale = 10 ** places;
+    return `${(Math.floor(value * 100 * scale + 1e-9) / scale).toFixed(value === 1 ? 0 : places)} %`;
+  }
+
+  const count = (value) => (value === null || value === undefined ? "–" : value.toLocaleString("en-US"));
+  const plain = (value) => (value === null || value === undefined ? "–" : digits(value));
+  const formats = { s: seconds, share, count, "": plain };
+
+  // ---- elements ------------------------------------------------------------------------------------------------
+
+  function node(name, attributes = {}, ...children) {
+    const element = document.createElement(name);
+    for (const [key, value] of Object.entries(attributes)) {
+      if (value !== null && value !== undefined && value !== false) element.setAttribute(key, value === true ? "" : value);
+    }
+    element.append(...children);
+    return element;
+  }
+
+  function shape(name, attributes = {}, text = "") {
+    const element = document.createElementNS("http://www.w3.org/2000/svg", name);
+    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+    element.textContent = text;
+    return element;
+  }
+
+  /** The colour that a custom property has now: `light-dark()` resolved through a probe, for canvas. */
+  function color(token) {
+    const probe = node("i", { style: `color: var(--${token}); display: none` });
+    document.body.append(probe);
+    const resolved = getComputedStyle(probe).color;
+    probe.remove();
+    return resolved;
+  }
+
+  // ---- uPlot ---------------------------------------------------------------------------------------------------
+
+  const isLog = (data) => data.logY && data.series.some((one) => one.values.some((value) => value > 0));
+
+  function axis(label, format, extra = {}) {
+    return {
+      label, labelSize: 22, labelFont: "12px system-ui, sans-serif", font: "12px system-ui, sans-serif", gap: 4,
+      stroke: () => color("ink-soft"), grid: { stroke: () => color("rule"), width: 1 },
+      ticks: { stroke: () => color("rule"), size: 4 },
+      values: (_plot, splits) => splits.map((value) => (value === null ? "" : format(value))), ...extra,
+    };
+  }
+
+  /** Ticks of a logarithmic axis: 1, 2 and 5 of each power of ten within its range. */
+  function logSplits(_plot, _axis, low, high) {
+    const splits = [];
+    for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power += 1) {
+      const steps = high / low > 1e3 ? [1] : [1, 2, 5];
+      splits.push(...steps.map((step) => Number((step * 10 ** power).toPrecision(3))));
+    }
+    return splits.filter((value) => value >= low && value <= high);
+  }
+
+  /** Horizontal or vertical reference lines (thresholds), with their words. */
+  function marks(lines, across) {
+    return (plot) => {
+      const { ctx, bbox } = plot;
+      ctx.save();
+      ctx.font = `${12 * devicePixelRatio}px system-ui, sans-serif`;
+      for (const line of lines) {
+        const scale = plot.scales[across];
+        if (line.at < scale.min || line.at > scale.max) continue;
+        const at = Math.round(plot.valToPos(line.at, across, true));
+        ctx.strokeStyle = ctx.fillStyle = color("ink");
+        ctx.setLineDash([5 * devicePixelRatio, 4 * devicePixelRatio]);
+        ctx.beginPath();
+        if (across === "y") { ctx.moveTo(bbox.left, at); ctx.lineTo(bbox.left + bbox.width, at); }
+        else { ctx.moveTo(at, bbox.top); ctx.lineTo(at, bbox.top + bbox.height); }
+        ctx.stroke();
+        const right = across === "x" && at > bbox.left + bbox.width * 0.6;
+        ctx.textAlign = across === "y" || right ? "right" : "left";
+        const gap = 5 * devicePixelRatio;
+        if (across === "y") ctx.fillText(line.label, bbox.left + bbox.width - gap, at - gap);
+        else ctx.fillText(line.label, at + (right ? -gap : gap), bbox.top + 3 * gap);
+      }
+      ctx.restore();
+    };
+  }
+
+  function mount(element, options, data) {
+    for (const plot of [...plots].filter((one) => !one.root.isConnected || element.contains(one.root))) {
+      plots.delete(plot);
+      plot.destroy();
+    }
+    element.replaceChildren();
+    const size = () => ({ width: Math.max(200, element.clientWidth), height: options.height });
+    const plot = new uPlot({ ...options, ...size(), pxAlign: 1 }, data, element);
+    plots.add(plot);
+    new ResizeObserver(() => { if (plot.root.isConnected && plot.width !== size().width) plot.setSize(size()); }).observe(element);
+    keyboard(element, plot);
+    return plot;
+  }
+
+  /** Left and right arrows move the cursor, so that the legend reads out each point. */
+  function keyboard(element, plot) {
+    element.tabIndex = 0;
+    element.onkeydown = (event) => {
+      const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+      if (!step) return;
+      event.preventDefault();
+      const last = plot.data[0].length - 1;
+      const index = Math.min(last, Math.max(0, (plot.cursor.idx ?? (step > 0 ? -1 : last + 1)) + step));
+      plot.setCursor({ left: plot.valToPos(plot.data[0][index], "x"), top: plot.over.clientHeight / 2 });
+    };
+  }
+
+  const empty = (element, text) => element.replaceChildren(node("p", { class: "empty" }, text));
+  const described = (element, text) => { element.setAttribute("role", "group"); element.setAttribute("aria-label", text); };
+
+  /**
+   * Lines over time (or any number).
+   * data: {label, x, series: [{label, token, values, dash?}], band?: [upper, lower] (series indexes), xLabel, yLabel,
+   *        unit: "s" | "share" | "count", xUnit?, logY?, thresholds?: [{at, label}], height?, sync?, bars?}
+   */
+  function lines(element, data) {
+    if (!data.x.length) return empty(element, data.empty ?? "No data yet.");
+    described(element, data.label);
+    const format = formats[data.unit ?? ""];
+    const formatX = formats[data.xUnit ?? "s"];
+    const log = isLog(data);
+    const series = data.series.map((one) => ({
+      label: one.label, stroke: () => color(one.token), width: 2, dash: one.dash, spanGaps: false,
+      points: { show: data.x.length < 40 && !data.bars, size: 5 }, value: (_plot, value) => format(value),
+      ...(data.bars && { fill: () => color(one.token), width: 0, paths: uPlot.paths.bars({ size: [0.8, 24] }) }),
+    }));
+    const hasBand = data.band && data.series.length > 1;
+    const values = log ? data.series.map((one) => one.values.map((value) => (value > 0 ? value : null))) : data.series.map((one) => one.values);
+    return mount(element, {
+      height: data.height ?? 240,
+      scales: { x: { time: false }, y: log ? { distr: 3 } : { range: (_plot, _low, high) => [0, high > 0 ? high * 1.08 : 1] } },
+      series: [{ label: data.xLabel, value: (_plot, value) => formatX(value) }, ...series],
+      bands: hasBand ? [{ series: data.band.map((index) => index + 1), fill: () => color("band") }] : [],
+      axes: [axis(data.xLabel, formatX), axis(data.yLabel, format, { size: 62, ...(log && { splits: logSplits }) })],
+      cursor: { sync: data.sync ? { key: data.sync } : undefined, drag: { x: false, y: false } },
+      hooks: { draw: [marks(data.thresholds ?? [], "y")] },
+    }, [data.x, ...values]);
+  }
+
+  /**
+   * A distribution over logarithmic bins.
+   * data: {label, edges (k + 1), counts (k), token, xLabel, yLabel?, unit, thresholds?: [{at, label}], height?}
+   */
+  function histogram(element, data) {
+    if (!data.counts.some((value) => value > 0)) return empty(element, data.empty ?? "No data yet.");
+    described(element, data.label);
+    const format = formats[data.unit ?? "s"];
+    const fill = () => color(data.token).replace("rgb(", "rgba(").replace(")", ", 0.28)");
+    return mount(element, {
+      height: data.height ?? 220,
+      scales: { x: { time: false, distr: 3, range: () => [data.edges[0], data.edges[data.edges.length - 1]] },
+        y: { range: (_plot, _low, high) => [0, high * 1.12] } },
+      series: [
+        { label: data.xLabel, value: (_plot, value) => (value === null ? "–" : `from ${format(value)}`) },
+        { label: data.yLabel ?? "requests", stroke: () => color(data.token), fill, width: 1.5, points: { show: false },
+          paths: uPlot.paths.stepped({ align: 1 }), value: (_plot, value) => count(value) },
+      ],
+      axes: [axis(data.xLabel, format, { splits: logSplits, space: 60 }), axis(data.yLabel ?? "requests", count, { size: 58 })],
+      cursor: { drag: { x: false, y: false } },
+      hooks: { draw: [marks(data.thresholds ?? [], "x")] },
+    }, [data.edges, [...data.counts, 0]]);
+  }
+
+  // ---- heatmap -------------------------------------------------------------------------------------------------
+
+  /**
+   * A grid as a table. data: {caption, corner, rows: [text], columns: [text], cells[r][c]: {value, n, few},
+   *   unit, threshold?: number (cells above it carry ▲)}
+   */
+  function heatmap(element, data) {
+    const format = formats[data.unit ?? "s"];
+    const known = data.cells.flat().map((cell) => cell.value).filter((value) => value !== null && value > 0);
+    if (!known.length) return empty(element, data.empty ?? "No cell has enough requests yet.");
+    const low = Math.log(Math.min(...known));
+    const span = Math.log(Math.max(...known)) - low || 1;
+    const heat = (value) => (value > 0 ? Math.min(HEAT_STEPS - 1, Math.floor(((Math.log(value) - low) / span) * HEAT_STEPS)) : 0);
+    const cellOf = (cell) => (cell.value === null
+      ? node("td", { class: "none" }, node("b", {}, "–"), node("small", {}, `n ${count(cell.n)}`))
+      : node("td", { "data-heat": heat(cell.value), "data-few": cell.few, "data-over": data.threshold && cell.value > data.threshold },
+        node("b", {}, format(cell.value)), node("small", {}, `n ${count(cell.n)}${cell.few ? " †" : ""}`)));
+    const head = node("tr", {}, node("th", { scope: "col" }, data.corner), ...data.columns.map((text) => node("th", { scope: "col" }, text)));
+    const body = data.rows.map((text, row) => node("tr", {}, node("th", { scope: "row" }, text), ...data.cells[row].map(cellOf)));
+    element.replaceChildren(node("table", { class: "heatmap" },
+      node("caption", {}, data.caption), node("thead", {}, head), node("tbody", {}, ...body)));
+  }
+
+  // ---- attainment ----------------------------------------------------------------------------------------------
+
+  const NINES_FLOOR = 0.0005; // the right end of the scale, 99.95 % and above
+  const TICKS = [0, 0.5, 0.9, 0.95, 0.99, 0.999, 1];
+
+  /** Place on the scale of nines, 0 to 1: each further nine has the same width, since the misses are what matters. */
+  const nines = (value) => Math.log10(Math.max(NINES_FLOOR, 1 - value)) / Math.log10(NINES_FLOOR);
+
+  /** One objective's attainment. data: {label, attainment, low, high, target, status} (shares; null when unknown) */
+  function attainment(element, data) {
+    const width = Math.max(240, element.clientWidth || 480);
+    const x = (value) => 10 + nines(value) * (width - 20);
+    const svg = shape("svg", { class: "nines", viewBox: `0 0 ${width} 72`, role: "img", "data-state": data.status });
+    const known = data.attainment !== null;
+    const text = known ? `${share(data.attainment)}, 95 % interval ${share(data.low)} to ${share(data.high)}` : "no data";
+    svg.append(shape("title", {}, `${data.label}: attained ${text}; target ${share(data.target)}`));
+    svg.append(shape("line", { class: "axis", x1: x(0), x2: x(1), y1: 52, y2: 52 }));
+    for (const tick of TICKS.filter((one) => width > 420 || one !== 0.95)) {
+      svg.append(shape("line", { class: "tick", x1: x(tick), x2: x(tick), y1: 52, y2: 56 }));
+      svg.append(shape("text", { x: x(tick), y: 69, "text-anchor": tick === 0 ? "start" : tick === 1 ? "end" : "middle" }, `${Number((tick * 100).toFixed(3))}`));
+    }
+    const anchor = (at) => (at < width * 0.15 ? "start" : at > width * 0.85 ? "end" : "middle");
+    if (known) {
+      svg.append(shape("rect", { class: "interval", x: x(data.low), width: Math.max(3, x(data.high) - x(data.low)), y: 31, height: 14, rx: 3 }));
+    }
+    svg.append(shape("line", { class: "target", x1: x(data.target), x2: x(data.target), y1: 24, y2: 52 }));
+    if (known) {
+      const at = x(data.attainment);
+      svg.append(shape("circle", { class: "observed", cx: at, cy: 38, r: 6 }));
+      svg.append(shape("text", { class: "value", x: at, y: 18, "text-anchor": anchor(at) }, share(data.attainment)));
+    }
+    element.replaceChildren(svg);
+  }
+
+  // ---- theme ---------------------------------------------------------------------------------------------------
+
+  const redraw = () => plots.forEach((plot) => plot.redraw(false));
+
+  /** A button that switches light and dark; the system's choice holds until it is pressed. */
+  function themeToggle(button) {
+    const media = matchMedia("(prefers-color-scheme: dark)");
+    const isDark = () => (document.documentElement.dataset.theme ?? (media.matches ? "dark" : "light")) === "dark";
+    const show = () => { button.textContent = isDark() ? "Light theme" : "Dark theme"; redraw(); };
+    button.addEventListener("click", () => { document.documentElement.dataset.theme = isDark() ? "light" : "dark"; show(); });
+    media.addEventListener("change", show);
+    button.hidden = false;
+    show();
+  }
+  addEventListener("beforeprint", redraw);
+  addEventListener("afterprint", redraw);
+
+  return { lines, histogram, heatmap, attainment, themeToggle, node, color, format: { seconds, share, count } };
+})();
