@@ -1,0 +1,94 @@
+"""What every API dialect has in common: the request it writes and the chunks it reads.
+
+A new server is one small file with a `Dialect` in it, added to `cliffwatch.stream.DIALECTS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, Protocol
+
+import msgspec
+
+from cliffwatch.errors import CliffwatchError
+
+Kind = Literal["answer", "reasoning", "tool"]
+
+
+class NotTheDialectError(CliffwatchError):
+    """The bytes are not what this dialect's servers send."""
+
+
+class Delta(msgspec.Struct, frozen=True, gc=False):
+    """A non-empty piece of generated text for the prompt `index`. Empty pieces are never deltas."""
+
+    index: int
+    text: str
+    kind: Kind = "answer"
+
+    @property
+    def text_len(self) -> int:
+        """Characters of `text`; at least 1."""
+        return len(self.text)
+
+
+class Usage(msgspec.Struct, frozen=True, gc=False):
+    """Token counts as a server gave them; null where it gave none.
+
+    `index` is the prompt they belong to, or null when the frame names no single prompt and so counts the request.
+    """
+
+    input_tokens: int | None
+    output_tokens: int | None
+    cached_tokens: int | None = None
+    index: int | None = None
+
+
+class StreamFault(msgspec.Struct, frozen=True, gc=False):
+    """An error the server reported inside the body."""
+
+    message: str
+    code: int | None = None
+
+
+class Chunk(msgspec.Struct, frozen=True, gc=False):
+    """One decoded event. `finish` maps a prompt's index to its finish reason; `done` marks the terminator."""
+
+    deltas: tuple[Delta, ...] = ()
+    usage: Usage | None = None
+    finish: dict[int, str] = {}
+    error: StreamFault | None = None
+    done: bool = False
+
+
+class Dialect(Protocol):
+    """One API's way of asking and answering.
+
+    Attributes:
+        name: its key in `DIALECTS`.
+        path: where requests go; `{model}` in it stands for the model's name, percent-encoded.
+        ends_by_close: a clean close alone completes a stream: the dialect has neither finish reason nor terminator.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def ends_by_close(self) -> bool: ...
+
+    def encode(self, *, model: str, prompts: Sequence[str], max_tokens: int, sampling: Mapping[str, object]) -> bytes:
+        """The JSON body of a streaming request; `sampling` adds fields but replaces none of the dialect's own.
+
+        Raises:
+            InputError: the dialect cannot carry that many prompts.
+        """
+
+    def decode(self, data: bytes) -> Chunk:
+        """The chunk in one event's data, or in a whole (non-streamed) body.
+
+        Raises:
+            NotTheDialectError: it is not this dialect.
+        """

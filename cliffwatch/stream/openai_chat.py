@@ -1,0 +1,97 @@
+"""`/v1/chat/completions`: one prompt a request; text may be answer, reasoning or a tool call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from cliffwatch.errors import InputError
+from cliffwatch.stream.dialect import Chunk, Delta, Kind
+from cliffwatch.stream.openai_wire import DONE, WireBody, WireChoice, chunk_of, decode_wire
+
+
+class _Function(msgspec.Struct, gc=False):
+    name: str | None = None
+    arguments: str | dict[str, object] | None = None
+
+
+class _ToolCall(msgspec.Struct, gc=False):
+    function: _Function | None = None
+
+
+class _Message(msgspec.Struct, gc=False):
+    content: str | None = None
+    refusal: str | None = None
+    reasoning: str | None = None
+    reasoning_content: str | None = None
+    tool_calls: list[_ToolCall] | None = None
+    function_call: _Function | None = None
+
+
+class _Choice(WireChoice, gc=False):
+    delta: _Message | None = None
+    message: _Message | None = None  # in place of `delta` in a whole answer
+
+
+_DECODER = msgspec.json.Decoder(WireBody[_Choice] | None)
+
+
+class OpenAIChat:
+    """Single prompts through the server's chat template."""
+
+    name = "chat"
+    path = "/v1/chat/completions"
+    ends_by_close = False
+
+    def encode(self, *, model: str, prompts: Sequence[str], max_tokens: int, sampling: Mapping[str, object]) -> bytes:
+        """See `Dialect.encode`."""
+        if len(prompts) != 1:
+            raise InputError("chat carries one prompt a request", value=len(prompts), allowed="endpoint: completions")
+        return msgspec.json.encode(
+            {
+                **sampling,
+                "model": model,
+                "messages": [{"role": "user", "content": prompts[0]}],
+                "max_tokens": max_tokens,
+                "stream": True,
+                "stream_options": {"include_usage": True},
+            }
+        )
+
+    def decode(self, data: bytes) -> Chunk:
+        """See `Dialect.decode`."""
+        if data == DONE:
+            return Chunk(done=True)
+        body = decode_wire(_DECODER, data)
+        if body is None:
+            return Chunk()
+        deltas = []
+        for choice in body.choices or ():
+            message = choice.delta or choice.message
+            if message is not None and (delta := _delta(choice.index or 0, message)) is not None:
+                deltas.append(delta)
+        return chunk_of(body, tuple(deltas))
+
+
+def _delta(index: int, message: _Message) -> Delta | None:
+    """One delta for all that a message carries: its text, and the kind that matters most for time to first answer."""
+    if message.content:
+        return Delta(index, message.content)
+    if message.refusal:
+        return Delta(index, message.refusal)
+    kind: Kind = "tool"
+    text = "".join(_called(call.function) for call in message.tool_calls or ()) + _called(message.function_call)
+    if not text:
+        kind = "reasoning"
+        text = message.reasoning or message.reasoning_content or ""
+    return Delta(index, text, kind) if text else None
+
+
+def _called(function: _Function | None) -> str:
+    if function is None:
+        return ""
+    arguments = function.arguments or ""
+    return (function.name or "") + (
+        arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
+    )

@@ -1,0 +1,47 @@
+"""`/v1/completions`: one request, one prompt or a batch of them, told apart by `choices[].index`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from cliffwatch.stream.dialect import Chunk, Delta
+from cliffwatch.stream.openai_wire import DONE, WireBody, WireChoice, chunk_of, decode_wire
+
+
+class _Choice(WireChoice, gc=False):
+    text: str | None = None
+
+
+_DECODER = msgspec.json.Decoder(WireBody[_Choice] | None)
+
+
+class OpenAICompletions:
+    """Servers that speak it: vLLM, SGLang, llama.cpp, TensorRT-LLM's OpenAI front end and most gateways."""
+
+    name = "completions"
+    path = "/v1/completions"
+    ends_by_close = False
+
+    def encode(self, *, model: str, prompts: Sequence[str], max_tokens: int, sampling: Mapping[str, object]) -> bytes:
+        """See `Dialect.encode`. A single prompt goes as a string, for servers that know no lists."""
+        return msgspec.json.encode(
+            {
+                **sampling,
+                "model": model,
+                "prompt": prompts[0] if len(prompts) == 1 else list(prompts),
+                "max_tokens": max_tokens,
+                "stream": True,
+                "stream_options": {"include_usage": True},
+            }
+        )
+
+    def decode(self, data: bytes) -> Chunk:
+        """See `Dialect.decode`."""
+        if data == DONE:
+            return Chunk(done=True)
+        body = decode_wire(_DECODER, data)
+        if body is None:  # llama.cpp opens a batch with one `data: null` a prompt
+            return Chunk()
+        return chunk_of(body, tuple([Delta(c.index or 0, c.text) for c in body.choices or () if c.text]))
