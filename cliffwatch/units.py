@@ -1,8 +1,8 @@
 """Quantities as people write them in files and options: `250ms`, `16k`, `95%`.
 
 Each `parse_*` accepts a number or text and raises `ValueError` with the allowed forms; each annotated type
-(`Seconds`, `TokenCount`, `Share`) does the same inside a pydantic model. A bare number is seconds, tokens, or a
-share between 0 and 1.
+(`Seconds`, `TokenCount`, `Share`, `Number`, `WholeNumber`) does the same inside a pydantic model. A bare number is
+seconds, tokens, or a share between 0 and 1. True and false are never numbers.
 """
 
 from __future__ import annotations
@@ -16,11 +16,16 @@ from pydantic import BeforeValidator, PlainSerializer
 
 _SECONDS_PER = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _TOKENS_PER = {"": 1, "k": 1024}
-_QUANTITY = re.compile(r"\s*([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?)\s*([a-zA-Z%]*)\s*")
+# Bounded in length, so that no text can make decimal arithmetic overflow or take long.
+_QUANTITY = re.compile(
+    r"\s*([+-]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:e[+-]?\d{1,3})?)\s*([a-z%]*)\s*", re.ASCII | re.IGNORECASE
+)
 
 DURATION_FORMS = "a number of seconds or text such as 250ms, 2s, 5m, 1h, 30d"
 TOKEN_FORMS = "a whole number of tokens or text such as 512, 1k, 32k (k = 1024)"
 SHARE_FORMS = "a number between 0 and 1 or text such as 95%"
+NUMBER_FORMS = "a number"
+WHOLE_FORMS = "a whole number"
 
 
 def _split(value: object, forms: str) -> tuple[str, str]:
@@ -60,6 +65,23 @@ def parse_share(value: object) -> float:
     return float(share)
 
 
+def parse_number(value: object) -> float:
+    """A finite number without a unit. Raises ValueError."""
+    number, unit = _split(value, NUMBER_FORMS)
+    if unit or not math.isfinite(float(number)):
+        raise ValueError(f"must be {NUMBER_FORMS}")
+    return float(number)
+
+
+def parse_whole(value: object) -> int:
+    """A whole number without a unit (`1e6` is one). Raises ValueError."""
+    number, unit = _split(value, WHOLE_FORMS)
+    exact = Decimal(number)
+    if unit or abs(exact) > 2**63 or exact != exact.to_integral_value():
+        raise ValueError(f"must be {WHOLE_FORMS}")
+    return int(exact)
+
+
 def format_seconds(seconds: float | None) -> str:
     """A latency for people: `–` when unknown (never 0), else three significant digits in us, ms, s or min."""
     if seconds is None or math.isnan(seconds):
@@ -73,3 +95,5 @@ def format_seconds(seconds: float | None) -> str:
 Seconds = Annotated[float, BeforeValidator(parse_seconds), PlainSerializer(float, return_type=float)]
 TokenCount = Annotated[int, BeforeValidator(parse_tokens)]
 Share = Annotated[float, BeforeValidator(parse_share)]
+Number = Annotated[float, BeforeValidator(parse_number)]
+WholeNumber = Annotated[int, BeforeValidator(parse_whole)]

@@ -1,0 +1,182 @@
+"""The schedule: a pure, reproducible stream of planned requests, computed block by block and cut into shards.
+
+Every random quantity has a generator of its own, named and seeded from the workload's seed: changing the lengths leaves
+the arrivals as they were. Shard i of n takes the requests i, i + n, i + 2n, ... of the one stream, so any number of
+workers sends the same traffic.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cliffwatch.records.schema import Phase
+from cliffwatch.workload.arrivals import ARRIVALS
+from cliffwatch.workload.batches import draw_batches
+from cliffwatch.workload.lengths import LENGTHS
+from cliffwatch.workload.spec import Workload
+
+BLOCK = 4096
+HASHED_REQUESTS = 100_000
+PHASES = (Phase.COLD, Phase.WARMUP, Phase.MEASURED)
+NO_PREFIX = -1
+Column = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRequest:
+    """One request to send. `input_tokens` and `output_tokens` are per prompt; `intended_ns` counts from the start of
+    the load and is 0 in a closed loop, where a user's freedom decides."""
+
+    request_id: int
+    intended_ns: int
+    input_tokens: int
+    output_tokens: int
+    batch: int
+    cache: str
+    prefix_group: int | None
+    phase: Phase
+    endpoint: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlanBlock:
+    """Consecutive planned requests as columns of equal length; `prefix_group` is -1 where none, `phase` an index
+    into PHASES."""
+
+    request_id: Column
+    intended_ns: Column
+    input_tokens: Column
+    output_tokens: Column
+    batch: Column
+    prefix_group: Column
+    phase: Column
+
+    def __len__(self) -> int:
+        return len(self.request_id)
+
+    def columns(self) -> tuple[Column, ...]:
+        return (
+            self.request_id,
+            self.intended_ns,
+            self.input_tokens,
+            self.output_tokens,
+            self.batch,
+            self.prefix_group,
+            self.phase,
+        )
+
+
+def plan_blocks(workload: Workload, *, size: int = BLOCK) -> Iterator[PlanBlock]:
+    """The whole stream as columns; endless for a closed loop that only time ends. The same stream for any `size`."""
+    rng = {name: _generator(workload.seed, name) for name in ("arrivals", "input", "output", "batch", "cache")}
+    limit = workload.requests
+    end_ns = None if workload.duration is None or not workload.open_loop else round(workload.duration * 1e9)
+    first = 0
+    for times in ARRIVALS[workload.arrivals.kind](workload.arrivals, rng["arrivals"], size):
+        count = size if limit is None else min(size, limit - first)
+        if end_ns is not None:
+            count = min(count, int(np.searchsorted(times, end_ns)))
+        if count:
+            yield _block(workload, rng, first, times, count)
+        first += size
+        if count < size or first == limit:
+            return
+
+
+def schedule(workload: Workload, *, shard: int = 0, shards: int = 1) -> Iterator[PlannedRequest]:
+    """Planned requests of one shard in order of time, lazily. Raises ValueError unless 0 <= shard < shards."""
+    if not 0 <= shard < shards:
+        raise ValueError(f"shard {shard} of {shards}")
+    return _shard(workload, shard, shards)
+
+
+def phase_at(workload: Workload, request_id: int, elapsed_ns: int) -> Phase:
+    """The part of the run that a request sent `elapsed_ns` after the start belongs to."""
+    return PHASES[int(_phase_index(workload, request_id, elapsed_ns))]
+
+
+def split_users(users: int, shard: int, shards: int) -> int:
+    """How many of a closed loop's users this shard runs; the parts differ by one at most and sum to `users`."""
+    if not 0 <= shard < shards:
+        raise ValueError(f"shard {shard} of {shards}")
+    return users // shards + (shard < users % shards)
+
+
+def schedule_hash(workload: Workload) -> str:
+    """SHA-256 (hex) over the specification and the first 100,000 planned requests: equal hashes, equal traffic."""
+    specification = json.dumps(workload.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+    digest = hashlib.sha256(specification.encode())
+    left = HASHED_REQUESTS
+    for block in plan_blocks(workload):
+        rows = np.stack([column[:left] for column in block.columns()], axis=1)
+        digest.update(rows.astype("<i8").tobytes())
+        left -= len(rows)
+        if left <= 0:
+            break
+    return digest.hexdigest()
+
+
+def _shard(workload: Workload, shard: int, shards: int) -> Iterator[PlannedRequest]:
+    for block in plan_blocks(workload):
+        offset = (shard - int(block.request_id[0])) % shards
+        for index, intended, tokens, output, batch, group, phase in zip(
+            *(column[offset::shards].tolist() for column in block.columns()), strict=True
+        ):
+            yield PlannedRequest(
+                request_id=index,
+                intended_ns=intended,
+                input_tokens=tokens,
+                output_tokens=output,
+                batch=batch,
+                cache="none" if group == NO_PREFIX else "prefix",
+                prefix_group=None if group == NO_PREFIX else group,
+                phase=PHASES[phase],
+                endpoint=_endpoint(workload, batch),
+            )
+
+
+def _block(workload: Workload, rng: dict[str, np.random.Generator], first: int, times: Column, count: int) -> PlanBlock:
+    tokens = LENGTHS[workload.input_tokens.kind](workload.input_tokens, rng["input"], count)
+    ids = np.arange(first, first + count)
+    return PlanBlock(
+        request_id=ids,
+        intended_ns=times[:count],
+        input_tokens=tokens,
+        output_tokens=LENGTHS[workload.output_tokens.kind](workload.output_tokens, rng["output"], count),
+        batch=draw_batches(workload.batch, tokens, rng["batch"]),
+        prefix_group=_prefix_groups(workload, rng["cache"], count),
+        phase=_phase_index(workload, ids, times[:count]),
+    )
+
+
+def _prefix_groups(workload: Workload, rng: np.random.Generator, count: int) -> Column:
+    cache = workload.cache
+    shared, group = rng.random((count, 2)).T
+    return np.where(shared < cache.prefix_share, np.floor(group * cache.groups), NO_PREFIX).astype(np.int64)
+
+
+def _phase_index(workload: Workload, request_id: Any, elapsed_ns: Any) -> Any:
+    """Index into PHASES, for single numbers and for columns alike."""
+    warm_from = workload.cold_start.requests
+    measured_from = warm_from + workload.warmup.requests
+    measured = (request_id >= measured_from) & (elapsed_ns >= round(workload.warmup.duration * 1e9))
+    return (request_id >= warm_from) * 1 + measured * 1
+
+
+def _endpoint(workload: Workload, batch: int) -> str:
+    if workload.endpoint == "auto":
+        return "chat" if batch == 1 else "completions"
+    return workload.endpoint
+
+
+def _generator(seed: int, name: str) -> np.random.Generator:
+    """An independent generator for one named quantity."""
+    key = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little")
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, key])))
