@@ -39,8 +39,8 @@ class WorkerInfo(_Part):
     """One load worker: its shard and how it ended (`finished`, or `lost` when it died)."""
 
     shard: int
-    host: str
-    pid: int
+    host: str | None = None
+    pid: int | None = None
     state: str
     rows: int
 

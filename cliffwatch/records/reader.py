@@ -1,0 +1,168 @@
+"""Reading a run, live or closed, through DuckDB: one view, `requests`, of the stored columns and the figures."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from cliffwatch.errors import RunError
+from cliffwatch.records.figures import view_columns
+from cliffwatch.records.files import Listing, list_run
+from cliffwatch.records.manifest import Manifest, RunState, read_manifest
+from cliffwatch.records.parquet import check_file
+from cliffwatch.records.schema import ARROW_SCHEMA
+
+_ATTEMPTS = 20
+Sources = dict[int | None, tuple[Path, ...]]
+
+
+class RunReader:
+    """The rows of one run folder. Safe for use by several threads.
+
+    A closed run is read where it lies. A run that is still written is copied to memory, new parts as they come: its
+    files are replaced under a reader's hands, and a query must see each row once.
+
+    Raises:
+        RunError: the folder holds no run, or its manifest is damaged.
+    """
+
+    def __init__(self, run_dir: Path | str) -> None:
+        self.dir = Path(run_dir)
+        self._lock = threading.Lock()
+        self._database: duckdb.DuckDBPyConnection | None = None
+        self._loaded: Sources | None = None
+        self._closed_run = False
+        read_manifest(self.dir)
+
+    @property
+    def manifest(self) -> Manifest:
+        """The manifest as it stands now. Raises RunError."""
+        return read_manifest(self.dir)
+
+    def connect(self) -> duckdb.DuckDBPyConnection:
+        """A cursor with the view `requests` over what is on the disk now; close it, or let it go.
+
+        Rows that come later are seen after the next `connect`. Cursors of one reader share its cached data.
+
+        Raises:
+            RunError: a shard is truncated, damaged or cannot be read; the error names it.
+        """
+        with self._lock:
+            if not self._closed_run:
+                self._refresh()
+            if self._database is None:
+                raise RunError("was not loaded", file=self.dir)
+            return self._database.cursor()
+
+    def fetch(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """The rows of a query over the view `requests`. Raises RunError where the shards cannot be read."""
+        with self.connect() as cursor:
+            try:
+                return cursor.execute(sql, list(parameters)).fetchall()
+            except (duckdb.IOException, duckdb.InvalidInputException, duckdb.SerializationException) as error:
+                raise RunError(f"cannot be read: {error}", file=self.dir) from error
+
+    def count(self) -> int:
+        """Rows so far, of all phases and outcomes. Raises RunError."""
+        for _ in range(_ATTEMPTS):
+            try:
+                files = [path for paths in list_run(self.dir).sources().values() for path in paths]
+                return sum(check_file(path).num_rows for path in files)
+            except FileNotFoundError:
+                continue
+        raise RunError("changes too fast to be read", file=self.dir)
+
+    def _refresh(self) -> None:
+        for _ in range(_ATTEMPTS):
+            closed = self.manifest.state is not RunState.RUNNING  # looked at first: a closed run has its final files
+            sources = _sources(list_run(self.dir))
+            if not closed and sources == self._loaded:
+                return
+            try:
+                if closed:
+                    self._view_files(sources)
+                else:
+                    self._copy_files(sources)
+            except FileNotFoundError:  # folded into its shard since it was listed
+                continue
+            self._closed_run = closed
+            self._loaded = sources
+            return
+        raise RunError("changes too fast to be read", file=self.dir)
+
+    def _view_files(self, sources: Sources) -> None:
+        files = [path for paths in sources.values() for path in paths]
+        for path in files:
+            check_file(path)
+        self._database = connect_files(files)
+
+    def _copy_files(self, sources: Sources) -> None:
+        if self._database is None:
+            self._database = _new_database()
+            self._database.register("nothing", ARROW_SCHEMA.empty_table())
+            self._database.execute("CREATE TABLE kept AS SELECT NULL::INTEGER AS _source, * FROM nothing LIMIT 0")
+            self._database.execute(f"CREATE VIEW requests AS SELECT {view_columns()} FROM kept")  # noqa: S608
+        before = self._loaded or {}
+        with _transaction(self._database):
+            for source, files in sources.items():
+                known = before.get(source, ())
+                key = -1 if source is None else source
+                if files[: len(known)] != known:
+                    self._database.execute("DELETE FROM kept WHERE _source = ?", [key])
+                    known = ()
+                for path in files[len(known) :]:
+                    check_file(path)
+                    _insert(self._database, key, path)
+
+
+def connect_files(files: Sequence[Path]) -> duckdb.DuckDBPyConnection:
+    """A database with the view `requests` over these Parquet files, which must stay where they are."""
+    database = _new_database()
+    if files:
+        origin = _parquet(files)
+    else:
+        database.register("nothing", ARROW_SCHEMA.empty_table())
+        origin = "nothing"
+    database.execute(f"CREATE VIEW requests AS SELECT {view_columns()} FROM {origin}")  # noqa: S608  names are ours, quoted
+    return database
+
+
+def _new_database() -> duckdb.DuckDBPyConnection:
+    return duckdb.connect(":memory:", config={"autoinstall_known_extensions": False})
+
+
+def _sources(listing: Listing) -> Sources:
+    return {source: tuple(files) for source, files in listing.sources().items()}
+
+
+@contextmanager
+def _transaction(database: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    database.begin()
+    try:
+        yield
+    except BaseException:
+        database.rollback()
+        raise
+    database.commit()
+
+
+def _insert(database: duckdb.DuckDBPyConnection, key: int, path: Path) -> None:
+    statement = f"INSERT INTO kept BY NAME SELECT ?::INTEGER AS _source, * FROM {_parquet([path])}"  # noqa: S608
+    try:
+        database.execute(statement, [key])
+    except duckdb.Error as error:
+        if not path.exists():
+            raise FileNotFoundError(path) from error
+        raise RunError(f"is truncated or damaged: {error}", file=path) from error
+
+
+def _parquet(files: Sequence[Path]) -> str:
+    """The table function over exactly these files: quotes doubled, signs of a pattern taken literally."""
+    literal = (re.sub(r"([*?\[])", r"[\1]", str(path)).replace("'", "''") for path in files)
+    return "read_parquet([" + ", ".join(f"'{name}'" for name in literal) + "])"
