@@ -102,7 +102,7 @@ FIGURES: dict[str, Figure] = {
     "length_error": Figure(
         "server_input_tokens / (input_tokens::BIGINT * batch) - 1",
         "ratio",
-        "Prompt tokens the server counted, against asked",
+        "Prompt tokens by the server, against asked",
     ),
 }
 

@@ -11,6 +11,7 @@ from cliffwatch.errors import RunError
 
 SHARDS = "shards"
 LOST = "lost.parquet"
+LOST_SHARD = -1
 _PART = re.compile(r"worker-(\d{3,})\.part-(\d{4,})\.parquet")
 _FINAL = re.compile(r"worker-(\d{3,})\.parquet")
 _JOURNAL = re.compile(r"worker-(\d{3,})\.journal")
@@ -50,17 +51,13 @@ class Listing:
     def shards(self) -> list[int]:
         return sorted({*self.parts, *self.finals, *self.journals})
 
-    def sources(self) -> dict[int | None, list[Path]]:
-        """The Parquet files that hold each shard's rows exactly once; key None is the file of lost requests.
+    def sources(self) -> dict[int, list[Path]]:
+        """The Parquet files that hold each shard's rows exactly once; `LOST_SHARD` is the file of lost requests.
 
         A finished shard takes the place of its parts, which lie beside it for a moment until they are removed.
         """
-        found: dict[int | None, list[Path]] = {}
-        found.update(self.parts)
-        found.update({shard: [file] for shard, file in self.finals.items()})
-        if self.lost is not None:
-            found[None] = [self.lost]
-        return found
+        found = self.parts | {shard: [file] for shard, file in self.finals.items()}
+        return found if self.lost is None else found | {LOST_SHARD: [self.lost]}
 
 
 def list_run(run_dir: Path) -> Listing:

@@ -19,7 +19,7 @@ from cliffwatch.records.parquet import check_file
 from cliffwatch.records.schema import ARROW_SCHEMA
 
 _ATTEMPTS = 20
-Sources = dict[int | None, tuple[Path, ...]]
+Sources = dict[int, tuple[Path, ...]]
 
 
 class RunReader:
@@ -81,7 +81,7 @@ class RunReader:
     def _refresh(self) -> None:
         for _ in range(_ATTEMPTS):
             closed = self.manifest.state is not RunState.RUNNING  # looked at first: a closed run has its final files
-            sources = _sources(list_run(self.dir))
+            sources = _shards(list_run(self.dir))
             if not closed and sources == self._loaded:
                 return
             try:
@@ -106,19 +106,18 @@ class RunReader:
         if self._database is None:
             self._database = _new_database()
             self._database.register("nothing", ARROW_SCHEMA.empty_table())
-            self._database.execute("CREATE TABLE kept AS SELECT NULL::INTEGER AS _source, * FROM nothing LIMIT 0")
+            self._database.execute("CREATE TABLE kept AS SELECT NULL::INTEGER AS _shard, * FROM nothing LIMIT 0")
             self._database.execute(f"CREATE VIEW requests AS SELECT {view_columns()} FROM kept")  # noqa: S608
         before = self._loaded or {}
         with _transaction(self._database):
-            for source, files in sources.items():
-                known = before.get(source, ())
-                key = -1 if source is None else source
+            for shard, files in sources.items():
+                known = before.get(shard, ())
                 if files[: len(known)] != known:
-                    self._database.execute("DELETE FROM kept WHERE _source = ?", [key])
+                    self._database.execute("DELETE FROM kept WHERE _shard = ?", [shard])
                     known = ()
                 for path in files[len(known) :]:
                     check_file(path)
-                    _insert(self._database, key, path)
+                    _insert(self._database, shard, path)
 
 
 def connect_files(files: Sequence[Path]) -> duckdb.DuckDBPyConnection:
@@ -137,7 +136,7 @@ def _new_database() -> duckdb.DuckDBPyConnection:
     return duckdb.connect(":memory:", config={"autoinstall_known_extensions": False})
 
 
-def _sources(listing: Listing) -> Sources:
+def _shards(listing: Listing) -> Sources:
     return {source: tuple(files) for source, files in listing.sources().items()}
 
 
@@ -152,10 +151,10 @@ def _transaction(database: duckdb.DuckDBPyConnection) -> Iterator[None]:
     database.commit()
 
 
-def _insert(database: duckdb.DuckDBPyConnection, key: int, path: Path) -> None:
-    statement = f"INSERT INTO kept BY NAME SELECT ?::INTEGER AS _source, * FROM {_parquet([path])}"  # noqa: S608
+def _insert(database: duckdb.DuckDBPyConnection, shard: int, path: Path) -> None:
+    statement = f"INSERT INTO kept BY NAME SELECT ?::INTEGER AS _shard, * FROM {_parquet([path])}"  # noqa: S608
     try:
-        database.execute(statement, [key])
+        database.execute(statement, [shard])
     except duckdb.Error as error:
         if not path.exists():
             raise FileNotFoundError(path) from error

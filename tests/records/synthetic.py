@@ -1,13 +1,14 @@
 """Run folders made of arithmetic: as many rows as wanted, quickly, with a latency law that tests can compute too.
 
-The law: TTFT = 20 ms + 2 us x input tokens x batch, times a lognormal noise of median 1 and sigma 0.25; each output token
-after the first takes 10 ms + 0.5 ms x (batch - 1), times a lognormal noise of sigma 0.1. Rows are those that a worker's
+The law: TTFT = 20 ms + 2 us x input tokens x batch, times a lognormal noise of sigma 0.25; each output token after the
+first takes 10 ms + 0.5 ms x (batch - 1), times a lognormal noise of sigma 0.1. Rows are those that a worker's
 shard would hold; outcomes other than `ok` are spread by `failures`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -177,7 +178,7 @@ def make_run(
 
 def _write_parts(run_dir: Path, shard: int, table: pa.Table, parts: int) -> None:
     edges = np.linspace(0, table.num_rows, parts + 1).astype(int)
-    for number, (low, high) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
+    for number, (low, high) in enumerate(pairwise(edges)):
         write_shard(part_path(run_dir, shard, number), iter([table.slice(low, high - low)]), {})
     assert shards_dir(run_dir).is_dir()
 
