@@ -69,7 +69,12 @@ def tls_context(origin: Origin, *, ca_file: Path | None = None, insecure: bool =
             raise InputError("has no meaning for a http:// target", file="--ca-file" if ca_file else "--insecure")
         return None
     try:
-        context = gevent.ssl.create_default_context(cafile=None if ca_file is None else str(ca_file))
+        # PROTOCOL_TLS_CLIENT verifies by default; gevent's class makes sockets that wait in the event loop
+        context = gevent.ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        if ca_file is None:
+            context.load_default_certs()
+        else:
+            context.load_verify_locations(cafile=str(ca_file))
     except OSError as error:  # ssl.SSLError is one
         allowed = "a PEM file of certificates"
         raise InputError(f"cannot be used: {error.strerror or error}", file=ca_file, allowed=allowed) from error
