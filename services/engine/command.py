@@ -1,0 +1,91 @@
+"""`cliffwatch engine`: serve the stand-in inference engine."""
+
+from __future__ import annotations
+
+import logging
+
+import typer
+import uvloop
+
+from cliffwatch.errors import InputError
+from cliffwatch.units import parse_tokens
+from services.engine.profile import DEFAULT_PROFILE, load_profile
+from services.engine.server import Settings, serve
+
+MAX_SPEED = 1e6
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.command()
+def engine(
+    host: str = typer.Option("127.0.0.1", help="Address to listen on."),
+    port: int = typer.Option(8000, min=0, max=65535, help="Port to listen on; 0 takes a free one."),
+    model: str = typer.Option("", help="Name of the served model; the profile's own unless given."),
+    profile: str = typer.Option(DEFAULT_PROFILE, help="Measured profile to follow: its name, or a YAML file."),
+    speed: float = typer.Option(1.0, help="How much faster than the measured engine: 10 makes every wait a tenth."),
+    max_model_len: str = typer.Option("", help="Longest prompt and answer together, in tokens (such as 40k)."),
+    max_num_seqs: int = typer.Option(0, min=0, help="Sequences in one batch; 0 takes the profile's."),
+    prefix_caching: bool = typer.Option(True, help="Share the cache of equal prompt beginnings."),
+    seed: int = typer.Option(0, help="Seed of the answers' texts."),
+    api_key: str = typer.Option(
+        "", envvar="CLIFFWATCH_ENGINE_API_KEY", help="Bearer token that /v1 asks for.", show_envvar=True
+    ),
+) -> None:
+    """Serve the stand-in inference engine: an OpenAI-compatible server with the latency of a measured one.
+
+    It needs no GPU. /metrics is vLLM's, in real seconds as served at --speed.
+    """
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    settings = _settings(
+        host=host,
+        port=port,
+        model=model,
+        profile_name=profile,
+        speed=speed,
+        max_model_len=max_model_len,
+        max_num_seqs=max_num_seqs,
+        prefix_caching=prefix_caching,
+        seed=seed,
+        api_key=api_key,
+    )
+    uvloop.run(serve(settings, lambda address: typer.echo(f"engine: {address} model {settings.model}")))
+
+
+def _settings(
+    *,
+    host: str,
+    port: int,
+    model: str,
+    profile_name: str,
+    speed: float,
+    max_model_len: str,
+    max_num_seqs: int,
+    prefix_caching: bool,
+    seed: int,
+    api_key: str,
+) -> Settings:
+    """Options checked against the profile. Raises InputError."""
+    profile = load_profile(profile_name)
+    if not 0 < speed <= MAX_SPEED:
+        raise InputError("is out of range", field="--speed", value=speed, allowed=f"above 0, at most {MAX_SPEED:g}")
+    try:
+        length = parse_tokens(max_model_len) if max_model_len else profile.limits.max_model_len
+    except ValueError as error:
+        raise InputError(str(error), field="--max-model-len", value=max_model_len) from error
+    room = profile.limits.kv_cache_tokens
+    if not 2 <= length <= room:
+        allowed = f"2 to {room}, what the profile's cache holds"
+        raise InputError("is out of range", field="--max-model-len", value=length, allowed=allowed)
+    return Settings(
+        host=host,
+        port=port,
+        model=model or profile.model,
+        profile=profile,
+        speed=speed,
+        max_model_len=length,
+        max_num_seqs=max_num_seqs or profile.limits.max_num_seqs,
+        prefix_caching=prefix_caching,
+        seed=seed,
+        api_key=api_key or None,
+    )

@@ -1,0 +1,92 @@
+"""Key-value cache accounting in blocks: what is held, what a shared prefix saves, what can be taken back.
+
+Blocks are counted, not numbered: a stand-in has no memory to address. Full blocks of a prompt are shared through
+their hashes; a shared block that nobody holds stays usable until its room is needed (least recently used goes first).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+
+from services.engine.tokenizer import BLOCK_TOKENS
+
+
+def blocks_for(tokens: int) -> int:
+    """Blocks that `tokens` tokens fill, the last one perhaps in part."""
+    return -(-tokens // BLOCK_TOKENS)
+
+
+class KvCache:
+    """Counts of private and shared blocks against one capacity.
+
+    Args:
+        capacity_blocks: blocks in all.
+        sharing: whether prompts share equal prefixes (a prefix cache).
+    """
+
+    def __init__(self, capacity_blocks: int, *, sharing: bool = True) -> None:
+        self.capacity_blocks = capacity_blocks
+        self.sharing = sharing
+        self._private = 0
+        self._shared: dict[int, int] = {}  # hash -> sequences holding it
+        self._idle: OrderedDict[int, None] = OrderedDict()  # held by nobody, oldest first
+
+    @property
+    def free_blocks(self) -> int:
+        """Blocks that can be taken now, idle shared ones included."""
+        return self.capacity_blocks - self._private - len(self._shared)
+
+    @property
+    def usage(self) -> float:
+        """Share of the capacity that live sequences hold, 0 to 1 (as engines report it: idle blocks count as free)."""
+        return 1 - self.free_blocks / self.capacity_blocks
+
+    def match(self, hashes: Sequence[int]) -> int:
+        """How many leading blocks are in the cache, held or idle."""
+        if not self.sharing:
+            return 0
+        for index, key in enumerate(hashes):
+            if key not in self._shared and key not in self._idle:
+                return index
+        return len(hashes)
+
+    def idle_among(self, hashes: Sequence[int]) -> int:
+        """How many of `hashes` nobody holds now: holding them takes from the free blocks."""
+        return sum(1 for key in hashes if key not in self._shared)
+
+    def hold(self, hashes: Sequence[int]) -> None:
+        """Hold shared blocks found by `match`."""
+        for key in hashes:
+            self._idle.pop(key, None)
+            self._shared[key] = self._shared.get(key, 0) + 1
+
+    def take(self, blocks: int) -> None:
+        """Take private blocks; the caller has checked `free_blocks`. Idle shared blocks make room, oldest first."""
+        self._private += blocks
+        while len(self._idle) > self.free_blocks:
+            self._idle.popitem(last=False)
+
+    def share(self, hashes: Sequence[int]) -> list[int]:
+        """Turn computed private blocks into shared ones; returns the hashes the caller now holds.
+
+        A block that another sequence shared first stays private here, as engines keep such duplicates.
+        """
+        if not self.sharing:
+            return []
+        fresh = [key for key in hashes if key not in self._shared and key not in self._idle]
+        for key in fresh:
+            self._shared[key] = 1
+        self._private -= len(fresh)
+        return fresh
+
+    def release(self, private: int, held: Sequence[int]) -> None:
+        """Give back private blocks, and holds on shared ones; a prompt's tail becomes evictable before its head."""
+        self._private -= private
+        for key in reversed(held):
+            holders = self._shared[key] - 1
+            if holders:
+                self._shared[key] = holders
+            else:
+                del self._shared[key]
+                self._idle[key] = None

@@ -1,0 +1,252 @@
+"""Routes of the stand-in engine: the OpenAI API with vLLM's additions."""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import math
+import random
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
+
+from cliffwatch import __version__
+from services.engine import faults
+from services.engine.answering import Answer, Choice
+from services.engine.answers import Envelope
+from services.engine.engine import Engine
+from services.engine.faults import RequestFault
+from services.engine.http import Connection, Request
+from services.engine.metrics import CONTENT_TYPE
+from services.engine.requests import (
+    ChatBody,
+    CompletionBody,
+    Job,
+    TokenizeBody,
+    chat_job,
+    completion_job,
+    message_texts,
+    parse,
+)
+from services.engine.scheduler import Sequence
+from services.engine.tokenizer import Token, block_hashes, chat_prompt, completion_prompt, token_ids
+from services.engine.words import Text
+
+log = logging.getLogger(__name__)
+
+SPOKEN_VERSION = "0.33.0"  # the vLLM whose API and metrics are spoken
+UNCOUNTED = frozenset({"/metrics", "/health", "/ping", "/version"})
+MAX_REQUEST_ID = 256
+NATURAL_MEDIAN_TOKENS, NATURAL_SIGMA = 128, 0.8  # how long answers are that nobody limits
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What the server says it is."""
+
+    model: str
+    max_model_len: int
+    profile: str
+    seed: int
+    api_key: str | None
+
+
+class Service:
+    """Answers requests; see `routes`."""
+
+    def __init__(self, identity: Identity, engine: Engine) -> None:
+        self._identity = identity
+        self._engine = engine
+        self._started_s = int(time.time())
+        self._fingerprint = f"cliffwatch-{__version__}-{identity.profile}"
+        self._routes: dict[str, dict[str, Callable[[Connection, Request, bytes], None]]] = {
+            "/v1/completions": {"POST": self._completions},
+            "/v1/chat/completions": {"POST": self._chat},
+            "/v1/models": {"GET": self._models},
+            "/tokenize": {"POST": self._tokenize},
+            "/metrics": {"GET": self._metrics},
+            "/version": {"GET": self._version},
+            "/health": {"GET": self._empty},
+            "/ping": {"GET": self._empty, "POST": self._empty},
+        }
+
+    def handle(self, connection: Connection, request: Request) -> None:
+        """Answer one request, now or as its tokens come."""
+        connection.on_finished = self._counter(request)
+        extra = _echo_request_id(request)
+        try:
+            self._route(connection, request, extra)
+        except RequestFault as fault:
+            connection.respond(fault.status, fault.body, extra=extra)
+        except Exception:
+            log.exception("%s %s", request.method, request.path)
+            connection.respond(500, faults.fault_body(500, "Internal Server Error"), extra=extra)
+
+    def _route(self, connection: Connection, request: Request, extra: bytes) -> None:
+        methods = self._routes.get(request.path)
+        if request.path.startswith("/v1/") and not self._authorised(request):
+            connection.respond(401, b'{"error":"Unauthorized"}', extra=extra)
+            return
+        if methods is None:
+            raise RequestFault(404, "Not Found")
+        method = "GET" if request.method == "HEAD" else request.method
+        if method not in methods:
+            allow = b"allow: %b\r\n" % ", ".join(methods).encode()
+            connection.respond(405, faults.fault_body(405, "Method Not Allowed"), extra=extra + allow)
+            return
+        methods[method](connection, request, extra)
+
+    def _authorised(self, request: Request) -> bool:
+        key = self._identity.api_key
+        if key is None:
+            return True
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        return scheme.lower() == "bearer" and hmac.compare_digest(given.encode("latin-1"), key.encode())
+
+    def _counter(self, request: Request) -> Callable[[int], None] | None:
+        if request.path in UNCOUNTED:
+            return None
+        handler = request.path if request.path in self._routes else "none"
+
+        def count(status: int) -> None:
+            metrics = self._engine.metrics
+            duration_s = time.monotonic() - request.received_s
+            metrics.value("http_requests", handler, f"{status // 100}xx", request.method).add()
+            metrics.value("http_request_size_bytes", handler).add(len(request.body))
+            metrics.histogram("http_request_duration_highr_seconds").observe(duration_s)
+            metrics.histogram("http_request_duration_seconds", handler, request.method).observe(duration_s)
+
+        return count
+
+    # -- generation --------------------------------------------------------------------------------------------------
+
+    def _completions(self, connection: Connection, request: Request, extra: bytes) -> None:
+        body = parse(request.body, CompletionBody)
+        self._check_model(body.model)
+        self._generate(connection, request, extra, completion_job(body))
+
+    def _chat(self, connection: Connection, request: Request, extra: bytes) -> None:
+        body = parse(request.body, ChatBody)
+        self._check_model(body.model)
+        self._generate(connection, request, extra, chat_job(body))
+
+    def _generate(self, connection: Connection, request: Request, extra: bytes, job: Job) -> None:
+        for prompt in job.prompts:
+            self._check_length(len(prompt), job.max_tokens)
+        prefix = "chatcmpl" if job.chat else "cmpl"
+        envelope = Envelope(
+            answer_id=f"{prefix}-{uuid.uuid4().hex[:16]}",
+            created_s=int(time.time()),
+            model=self._identity.model,
+            fingerprint=self._fingerprint,
+            chat=job.chat,
+            chunked=request.chunked,
+        )
+        answer = Answer(job, envelope, connection, self._ended)
+        if job.stream:
+            connection.start("text/event-stream; charset=utf-8", extra)
+        connection.on_gone = lambda: self._engine.cancel(answer)
+        for number, prompt in enumerate(job.prompts):
+            hashes = block_hashes(prompt) if self._engine.scheduler.kv.sharing else ()
+            for copy in range(job.choices_per_prompt):
+                index = number * job.choices_per_prompt + copy
+                choice, max_tokens = self._choice(answer, index, prompt, request.received_s)
+                answer.add(choice)
+                self._engine.submit(choice, Sequence(len(prompt), max_tokens, hashes))
+
+    def _ended(self, answer: Answer) -> None:
+        answer.connection.on_gone = None
+
+    def _choice(self, answer: Answer, index: int, prompt: list[Token], arrived_s: float) -> tuple[Choice, int]:
+        """A choice with its text, and the tokens it will have."""
+        job = answer.job
+        key = repr((prompt[:8], prompt[-8:], len(prompt), index)).encode("utf-8", "surrogatepass")
+        text = Text(key, self._identity.seed + job.seed)
+        choice = Choice(answer, index, text, arrived_s)
+        room = self._identity.max_model_len - len(prompt)
+        max_tokens = job.max_tokens
+        if max_tokens is None:
+            natural = random.Random(key).lognormvariate(math.log(NATURAL_MEDIAN_TOKENS), NATURAL_SIGMA)  # noqa: S311
+            max_tokens = min(room, max(1, round(natural)))
+            choice.finish_reason = "stop"
+        for stop in job.stops:
+            cut = text.first(max_tokens).find(stop)
+            if cut >= 0 and (choice.cut is None or cut < choice.cut):
+                choice.cut, choice.stop_reason, choice.finish_reason = cut, stop, "stop"
+        if choice.cut is not None:
+            max_tokens = _words_to(text, choice.cut + len(choice.stop_reason or ""))
+        return choice, max_tokens
+
+    def _check_model(self, model: str | None) -> None:
+        if model is not None and model != self._identity.model:
+            raise faults.unknown_model(model, self._identity.model)
+
+    def _check_length(self, prompt_tokens: int, max_tokens: int | None) -> None:
+        limit = self._identity.max_model_len
+        if prompt_tokens + (max_tokens or 1) > limit:
+            raise faults.too_long(prompt_tokens, max_tokens, limit)
+
+    # -- everything else ---------------------------------------------------------------------------------------------
+
+    def _models(self, connection: Connection, request: Request, extra: bytes) -> None:  # noqa: ARG002
+        model = self._identity.model
+        entry = {
+            "id": model,
+            "object": "model",
+            "created": self._started_s,
+            "owned_by": "vllm",
+            "root": model,
+            "parent": None,
+            "max_model_len": self._identity.max_model_len,
+            "permission": [],
+        }
+        connection.respond(200, msgspec.json.encode({"object": "list", "data": [entry]}), extra=extra)
+
+    def _tokenize(self, connection: Connection, request: Request, extra: bytes) -> None:
+        body = parse(request.body, TokenizeBody)
+        self._check_model(body.model)
+        tokens: list[Token]
+        if body.messages is not None:
+            texts = message_texts(body.messages)
+            tokens = chat_prompt(texts, open_answer=body.add_generation_prompt)
+        elif body.prompt is not None:
+            tokens = completion_prompt(body.prompt, special=body.add_special_tokens is not False)
+        else:
+            raise RequestFault(400, "Either prompt or messages must be provided.", kind="BadRequestError")
+        answer = {
+            "count": len(tokens),
+            "max_model_len": self._identity.max_model_len,
+            "tokens": token_ids(tokens),
+            "token_strs": None,
+        }
+        connection.respond(200, msgspec.json.encode(answer), extra=extra)
+
+    def _metrics(self, connection: Connection, request: Request, extra: bytes) -> None:  # noqa: ARG002
+        self._engine.update_gauges()
+        connection.respond(200, self._engine.metrics.expose(), content_type=CONTENT_TYPE, extra=extra)
+
+    def _version(self, connection: Connection, request: Request, extra: bytes) -> None:  # noqa: ARG002
+        version = {"version": f"{SPOKEN_VERSION}+cliffwatch.{__version__}"}
+        connection.respond(200, msgspec.json.encode(version), extra=extra)
+
+    def _empty(self, connection: Connection, request: Request, extra: bytes) -> None:  # noqa: ARG002
+        connection.respond(200, b"", extra=extra)
+
+
+def _words_to(text: Text, characters: int) -> int:
+    """How many words it takes until the text has that many characters."""
+    words, length = 0, 0
+    while length < characters:
+        words += 1
+        length = len(text.first(words))
+    return words
+
+
+def _echo_request_id(request: Request) -> bytes:
+    given = request.headers.get("x-request-id", "")[:MAX_REQUEST_ID]
+    if not given or not given.isprintable():
+        return b""
+    return b"x-request-id: %b\r\n" % given.encode("latin-1")
