@@ -42,6 +42,6 @@ class OpenAICompletions:
         if data == DONE:
             return Chunk(done=True)
         body = decode_wire(_DECODER, data)
-        if body is None:  # llama.cpp opens a batch with one `data: null` a prompt
+        if body is None:  # llama.cpp sends `data: null` before a batch
             return Chunk()
         return chunk_of(body, tuple([Delta(c.index or 0, c.text) for c in body.choices or () if c.text]))
