@@ -29,4 +29,5 @@ def draw_batches(spec: Batch, input_tokens: NDArray[np.int64], rng: np.random.Ge
     edges = np.cumsum(batch_weights(spec, input_tokens), axis=1)
     wanted = rng.random(len(input_tokens)) * edges[:, -1]
     index = (edges <= wanted[:, np.newaxis]).sum(axis=1)
-    return np.asarray(spec.sizes, dtype=np.int64)[index]
+    drawn: NDArray[np.int64] = np.asarray(spec.sizes, dtype=np.int64)[index]
+    return drawn

@@ -51,7 +51,8 @@ def empirical(spec: EmpiricalLength, rng: np.random.Generator, size: int) -> Len
     weights = np.asarray(spec.weights or [1.0] * len(spec.values), dtype=np.float64)
     edges = np.cumsum(weights / weights.sum())
     index = np.searchsorted(edges, rng.random(size) * edges[-1], side="right")
-    return np.asarray(spec.values, dtype=np.int64)[index]
+    drawn: Lengths = np.asarray(spec.values, dtype=np.int64)[index]
+    return drawn
 
 
 LENGTHS: dict[str, Callable[[Any, np.random.Generator, int], Lengths]] = {

@@ -31,8 +31,11 @@ Column = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class PlannedRequest:
-    """One request to send. `input_tokens` and `output_tokens` are per prompt; `intended_ns` counts from the start of
-    the load and is 0 in a closed loop, where a user's freedom decides."""
+    """One request to send.
+
+    Lengths are tokens per prompt. `intended_ns` counts from the start of the load and is 0 in a closed loop, where a
+    user's freedom decides. The first `prefix_tokens` of each prompt are those of `prefix_group`.
+    """
 
     request_id: int
     intended_ns: int
@@ -43,6 +46,7 @@ class PlannedRequest:
     prefix_group: int | None
     phase: Phase
     endpoint: str
+    prefix_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +143,7 @@ def _shard(workload: Workload, shard: int, shards: int) -> Iterator[PlannedReque
                 prefix_group=None if group == NO_PREFIX else group,
                 phase=PHASES[phase],
                 endpoint=_endpoint(workload, batch),
+                prefix_tokens=0 if group == NO_PREFIX else int(tokens * workload.cache.prefix_fraction),
             )
 
 

@@ -189,7 +189,7 @@ class Timeouts(ConfigModel):
 
 
 class Sampling(ConfigModel):
-    """Sampling parameters; a null one is not sent. `ignore_eos`, where an engine knows it, fixes the answer's length."""
+    """Sampling parameters; a null one is not sent. `ignore_eos`, where known, fixes the answer's length."""
 
     temperature: Annotated[Number, Field(ge=0, le=2)] | None = 0.0
     top_p: Annotated[Number, Field(gt=0, le=1)] | None = None
