@@ -21,13 +21,13 @@ const cliffwatch = (() => {
     return size < 120 ? `${digits(value)} s` : `${digits(value / 60)} min`;
   }
 
-  /** A share as a percentage; as many places as the distance to 100 % needs, and never rounded up to 100. */
+  /** A share as a percentage, with as many places as its distance to 0 or 100 % needs, so that it is never either. */
   function share(value) {
     if (value === null || value === undefined) return "–";
-    const gap = 1 - value;
-    const places = gap <= 0 || gap >= 0.1 ? 1 : Math.min(5, 1 + Math.ceil(-Math.log10(gap * 10)));
-    const scale = 10 ** places;
-    return `${(Math.floor(value * 100 * scale + 1e-9) / scale).toFixed(value === 1 ? 0 : places)} %`;
+    const near = Math.min(value, 1 - value);
+    if (near <= 0) return `${(value * 100).toFixed(0)} %`;
+    const places = Math.min(7, Math.max(1, Math.ceil(-Math.log10(near * 10) - 1e-9)));
+    return `${(value * 100).toFixed(places)} %`;
   }
 
   const count = (value) => (value === null || value === undefined ? "–" : value.toLocaleString("en-US"));
@@ -231,7 +231,7 @@ const cliffwatch = (() => {
     const svg = shape("svg", { class: "nines", viewBox: `0 0 ${width} 72`, role: "img", "data-state": data.status });
     const known = data.attainment !== null;
     const text = known ? `${share(data.attainment)}, 95 % interval ${share(data.low)} to ${share(data.high)}` : "no data";
-    svg.append(shape("title", {}, `${data.label}: attained ${text}; target ${share(data.target)}`));
+    svg.append(shape("title", {}, `${data.label}: attained ${text}; target ${plain(data.target * 100)} %`));
     svg.append(shape("line", { class: "axis", x1: x(0), x2: x(1), y1: 52, y2: 52 }));
     for (const tick of TICKS.filter((one) => width > 420 || one !== 0.95)) {
       svg.append(shape("line", { class: "tick", x1: x(tick), x2: x(tick), y1: 52, y2: 56 }));

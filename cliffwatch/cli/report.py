@@ -1,0 +1,81 @@
+"""`cliffwatch report`: judge a run and show it as a table, as JSON, or as one HTML file."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+
+import typer
+
+from cliffwatch.errors import ExitCode, InputError
+from cliffwatch.records.schema import Phase
+from cliffwatch.report.summary import Report, own_slo, summarize
+from cliffwatch.slo.judgement import Status
+from cliffwatch.slo.spec import load_slo
+
+app = typer.Typer(add_completion=False)
+
+
+class PhaseChoice(StrEnum):
+    """What `--phase` accepts: a phase of the run, or all of them together."""
+
+    MEASURED = "measured"
+    WARMUP = "warmup"
+    COLD = "cold"
+    ALL = "all"
+
+
+@app.command()
+def report(
+    run_dir: Path = typer.Argument(..., metavar="DIR", help="The folder of the run."),
+    slo: str = typer.Option(None, help="An SLO file or the name of a preset; default: the run's own."),
+    as_json: bool = typer.Option(False, "--json", help="Print JSON for machines instead of the table."),
+    html: Path = typer.Option(None, help="Also write the report as one self-contained HTML file."),
+    phase: PhaseChoice = typer.Option(PhaseChoice.MEASURED, help="Which requests to judge."),
+    strict: bool = typer.Option(False, help="Treat too few data as missed."),
+) -> None:
+    """Judge a run against its SLOs.
+
+    Exit codes: 0 all met (or no SLO, or too few data to say), 1 missed, 2 wrong input, 3 the run is INVALID.
+    """
+    from cliffwatch.records.reader import RunReader
+
+    chosen = None if phase is PhaseChoice.ALL else Phase(phase)
+    reader = RunReader(run_dir)
+    judged = summarize(reader, load_slo(slo) if slo else own_slo(run_dir), phase=chosen)
+    if html is not None:
+        from cliffwatch.report.html import render
+
+        _write(html, render(reader, judged, phase=chosen))
+    if as_json:
+        from cliffwatch.report.json import render as render_json
+
+        typer.echo(render_json(judged))
+    else:
+        show(judged)
+    raise typer.Exit(exit_code(judged, strict=strict))
+
+
+def show(judged: Report) -> None:
+    """Print the report's tables to standard output."""
+    from rich.console import Console
+
+    from cliffwatch.report.table import render
+
+    Console(highlight=False).print(render(judged))
+
+
+def exit_code(judged: Report, *, strict: bool = False) -> ExitCode:
+    """The exit code that a judged run has: an INVALID run is neither met nor missed."""
+    if judged.invalid:
+        return ExitCode.RUN_INVALID
+    status = judged.judgement.status if judged.judgement else Status.MET
+    failed = status is Status.MISSED or (strict and status is Status.TOO_FEW_DATA)
+    return ExitCode.SLO_MISSED if failed else ExitCode.OK
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror or error}", file=path) from error

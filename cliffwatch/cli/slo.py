@@ -1,0 +1,52 @@
+"""`cliffwatch slo`: check an SLO file, start a new one, list the presets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from cliffwatch.errors import InputError
+from cliffwatch.report.words import target
+from cliffwatch.slo.spec import load_slo, presets, slo_text
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="Check and create SLO files.")
+
+
+@app.command()
+def check(file: str = typer.Argument(..., metavar="FILE", help="An SLO file or the name of a preset.")) -> None:
+    """Say what an SLO file promises, or what is wrong in it (exit code 2)."""
+    slo = load_slo(file)
+    typer.echo(f"{slo.name}: {len(slo.objectives)} objective{'' if len(slo.objectives) == 1 else 's'}, well formed")
+    for one in slo.objectives:
+        typer.echo(f"  {one.label}: {target(one.target)} of requests, decided from {one.needed:,} at the latest")
+    if slo.cost:
+        typer.echo(f"  cost: {slo.cost.gpus:g} GPU at {slo.cost.gpu_hour_usd:g} USD an hour")
+
+
+@app.command()
+def init(
+    path: Path = typer.Argument(..., metavar="PATH", help="The file to write; it must not exist yet."),
+    preset: str = typer.Option("chat", help="The preset to start from."),
+) -> None:
+    """Write a preset to a new file, to be changed to what you promise."""
+    if preset not in presets():
+        raise InputError("no such preset", field="--preset", value=preset, allowed=", ".join(presets()))
+    try:
+        with path.open("x", encoding="utf-8") as stream:
+            stream.write(slo_text(presets()[preset]))
+    except FileExistsError as error:
+        raise InputError("exists already", file=path, allowed="a new file") from error
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror or error}", file=path) from error
+    typer.echo(f"wrote {path}; check it with: cliffwatch slo check {path}")
+
+
+@app.command(name="presets")
+def list_presets() -> None:
+    """List the SLO files that come with cliffwatch."""
+    for name in presets():
+        slo = load_slo(presets()[name])
+        typer.echo(f"{name}: {slo.description}")
+        for one in slo.objectives:
+            typer.echo(f"  {one.label}: {target(one.target)}")

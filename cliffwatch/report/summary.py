@@ -1,0 +1,224 @@
+"""A run in figures: what every form of the report (table, JSON, HTML) shows. Pure over a run folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+from pydantic import BaseModel, ConfigDict
+
+from cliffwatch.cost.price import Price
+from cliffwatch.cost.work import Work, in_phase, measure_work
+from cliffwatch.records.manifest import Manifest, Verdict, VerdictState
+from cliffwatch.records.reader import RunReader
+from cliffwatch.records.schema import FAILURES, Outcome, Phase
+from cliffwatch.slo.judge import judge, partial_note, price_of
+from cliffwatch.slo.judgement import Judgement, Quantile
+from cliffwatch.slo.quantiles import PERCENTILES, quantiles
+from cliffwatch.slo.spec import SloFile, load_slo
+
+SLO_FILE = "slo.yaml"
+TOP_ERRORS = 8
+
+# Shown for every run, in this order; the first of a pair is for open-loop runs, where waiting to be sent counts too.
+SHOWN = {
+    "TTFT": ("ttft_user_s", "ttft_s"),
+    "TTFT, service": ("ttft_s", None),
+    "ITL": ("itl_s", "itl_s"),
+    "TPOT": ("tpot_s", "tpot_s"),
+    "E2E": ("e2e_user_s", "e2e_s"),
+    "E2E, service": ("e2e_s", None),
+    "NTPOT": ("ntpot_s", "ntpot_s"),
+    "send lag": ("send_lag_s", "send_lag_s"),
+}
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class FigureSummary(_Part):
+    """One latency over the successful requests: seconds, null where unknown; `n` is how many requests have it."""
+
+    label: str
+    figure: str
+    n: int
+    mean: float | None
+    min: float | None
+    max: float | None
+    percentiles: dict[str, Quantile]
+
+
+class OutcomeCount(_Part):
+    """How many requests ended so; `kind` is ok, failed or not_served."""
+
+    outcome: Outcome
+    kind: str
+    n: int
+    share: float
+
+
+class ErrorCount(_Part):
+    """One message that failed requests had, with how many had it."""
+
+    outcome: Outcome
+    message: str
+    n: int
+
+
+class Throughput(_Part):
+    """Successful work per second of the held time; null where nothing ended or a count is not known."""
+
+    requests_per_s: float | None
+    input_tokens_per_s: float | None
+    output_tokens_per_s: float | None
+
+
+class PhaseSummary(_Part):
+    """A part of the run that is not judged: how many were sent, how many succeeded, their TTFT from sent."""
+
+    phase: Phase
+    n: int
+    ok: int
+    ttft: FigureSummary
+
+
+class Report(_Part):
+    """A run and, where there is an SLO file, its judgement.
+
+    Attributes:
+        partial: why the run is not whole, null when it is.
+        price: from the SLO file's cost, else the run's; null where neither tells.
+        apart: cold-start and warm-up requests, where the run has any.
+    """
+
+    manifest: Manifest
+    phase: str
+    partial: str | None
+    verdict: Verdict | None
+    judgement: Judgement | None
+    n: int
+    figures: tuple[FigureSummary, ...]
+    outcomes: tuple[OutcomeCount, ...]
+    errors: tuple[ErrorCount, ...]
+    work: Work
+    throughput: Throughput
+    price: Price | None
+    apart: tuple[PhaseSummary, ...]
+
+    @property
+    def invalid(self) -> bool:
+        return self.verdict is not None and self.verdict.state is VerdictState.INVALID
+
+
+def build(run_dir: Path | str, slo: SloFile | None = None, *, phase: Phase | None = Phase.MEASURED) -> Report:
+    """Read and judge a run, by `slo` or else by the SLO file that its folder holds.
+
+    Raises:
+        RunError: no run there, or a damaged manifest or shard.
+        InputError: the folder's SLO file is faulty.
+    """
+    reader = RunReader(Path(run_dir))
+    return summarize(reader, slo or own_slo(Path(run_dir)), phase=phase)
+
+
+def own_slo(run_dir: Path) -> SloFile | None:
+    """The SLO file that the run was started with; None where there was none. Raises InputError."""
+    path = run_dir / SLO_FILE
+    return load_slo(path) if path.is_file() else None
+
+
+def summarize(reader: RunReader, slo: SloFile | None, *, phase: Phase | None = Phase.MEASURED) -> Report:
+    """`build` on an open reader. Raises RunError on damaged shards."""
+    manifest = reader.manifest
+    judgement = judge(reader, slo, phase=phase) if slo else None
+    with reader.connect() as connection:
+        outcomes = _outcomes(connection, phase)
+        work = measure_work(connection, phase)
+        return Report(
+            manifest=manifest,
+            phase=phase or "all",
+            partial=partial_note(manifest),
+            verdict=manifest.verdict,
+            judgement=judgement,
+            n=sum(one.n for one in outcomes),
+            figures=_figures(connection, manifest, phase),
+            outcomes=outcomes,
+            errors=_errors(connection, phase),
+            work=work,
+            throughput=_throughput(work),
+            price=judgement.price if judgement else price_of(manifest, work),
+            apart=tuple(_apart(connection, other) for other in (Phase.COLD, Phase.WARMUP) if _has(connection, other)),
+        )
+
+
+def _figures(
+    connection: duckdb.DuckDBPyConnection, manifest: Manifest, phase: Phase | None
+) -> tuple[FigureSummary, ...]:
+    chosen = {label: pair[0] if manifest.open_loop else pair[1] for label, pair in SHOWN.items()}
+    return tuple(
+        _figure(connection, label, figure, f"outcome = '{Outcome.OK}' AND {in_phase(phase)}")
+        for label, figure in chosen.items()
+        if figure
+    )
+
+
+def _figure(connection: duckdb.DuckDBPyConnection, label: str, figure: str, condition: str) -> FigureSummary:
+    levels = list(PERCENTILES.values())
+    n, mean, low, high, values = _row(
+        connection,
+        f"SELECT count({figure}), avg({figure}), min({figure}), max({figure}), quantile_cont({figure}, {levels})"  # noqa: S608
+        f" FROM requests WHERE {condition}",
+    )
+    return FigureSummary(
+        label=label, figure=figure, n=n, mean=mean, min=low, max=high, percentiles=quantiles(values, n)
+    )
+
+
+def _outcomes(connection: duckdb.DuckDBPyConnection, phase: Phase | None) -> tuple[OutcomeCount, ...]:
+    rows = connection.execute(
+        f"SELECT outcome, count(*) AS n FROM requests WHERE {in_phase(phase)} GROUP BY 1 ORDER BY n DESC, outcome"  # noqa: S608
+    ).fetchall()
+    total = sum(n for _, n in rows)
+    return tuple(
+        OutcomeCount(outcome=Outcome(name), kind=_kind(Outcome(name)), n=n, share=n / total) for name, n in rows
+    )
+
+
+def _kind(outcome: Outcome) -> str:
+    if outcome is Outcome.OK:
+        return "ok"
+    return "failed" if outcome in FAILURES else "not_served"
+
+
+def _errors(connection: duckdb.DuckDBPyConnection, phase: Phase | None) -> tuple[ErrorCount, ...]:
+    rows = connection.execute(
+        f"SELECT outcome, left(error, 200), count(*) AS n FROM requests WHERE error IS NOT NULL AND {in_phase(phase)}"  # noqa: S608
+        f" GROUP BY 1, 2 ORDER BY n DESC, 1, 2 LIMIT {TOP_ERRORS}"
+    ).fetchall()
+    return tuple(ErrorCount(outcome=Outcome(outcome), message=message, n=n) for outcome, message, n in rows)
+
+
+def _throughput(work: Work) -> Throughput:
+    return Throughput(
+        requests_per_s=work.per_s(work.requests),
+        input_tokens_per_s=work.per_s(work.input_tokens),
+        output_tokens_per_s=work.per_s(work.output_tokens),
+    )
+
+
+def _has(connection: duckdb.DuckDBPyConnection, phase: Phase) -> bool:
+    return bool(_row(connection, f"SELECT count(*) FROM requests WHERE {in_phase(phase)}")[0])  # noqa: S608
+
+
+def _apart(connection: duckdb.DuckDBPyConnection, phase: Phase) -> PhaseSummary:
+    ok = f"outcome = '{Outcome.OK}'"
+    n, good = _row(connection, f"SELECT count(*), count(*) FILTER ({ok}) FROM requests WHERE {in_phase(phase)}")  # noqa: S608
+    ttft = _figure(connection, "TTFT, service", "ttft_s", f"{ok} AND {in_phase(phase)}")
+    return PhaseSummary(phase=phase, n=n, ok=good, ttft=ttft)
+
+
+def _row(connection: duckdb.DuckDBPyConnection, query: str) -> tuple[Any, ...]:
+    row = connection.execute(query).fetchone()
+    return row if row is not None else ()

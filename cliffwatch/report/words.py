@@ -1,0 +1,66 @@
+"""Figures as people read them; `charts.js` writes them alike. Unknown is `–`, never 0."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+
+from cliffwatch.cost.price import Price
+from cliffwatch.slo.judgement import Quantile, Status
+from cliffwatch.units import format_seconds
+
+UNKNOWN = "–"
+FEW = "†"
+FEW_NOTE = f"{FEW} few samples: fewer than 10 / (1 - p) for percentile p; under 1 / (1 - p) it is not shown (–)"
+STATUS = {Status.MET: "met", Status.MISSED: "missed", Status.TOO_FEW_DATA: "too few data"}
+MAX_PLACES = 7
+
+
+def share(value: float | None) -> str:
+    """A share as a percentage, with as many places as its distance to 0 or 100 % needs, so that it is never either."""
+    if value is None:
+        return UNKNOWN
+    near = min(value, 1 - value)
+    if near <= 0:
+        return f"{value * 100:.0f} %"
+    places = min(MAX_PLACES, max(1, math.ceil(-math.log10(near * 10) - 1e-9)))
+    return f"{value * 100:.{places}f} %"
+
+
+def interval(low: float | None, high: float | None) -> str:
+    """An interval of shares: `98.51–99.83 %`."""
+    return UNKNOWN if low is None else f"{share(low).removesuffix(' %')}–{share(high)}"
+
+
+def target(value: float) -> str:
+    """A target as it was written: 0.95 is `95 %`."""
+    return f"{(Decimal(repr(value)) * 100).normalize():f} %"
+
+
+def quantile(value: Quantile | None) -> str:
+    """A latency with the mark of few samples."""
+    if value is None or value.value is None:
+        return UNKNOWN
+    return f"{format_seconds(value.value)}{FEW if value.few else ''}"
+
+
+def number(value: float | None, unit: str = "") -> str:
+    """Three significant digits, thousands in groups, with a unit where given."""
+    if value is None:
+        return UNKNOWN
+    text = f"{value:,.0f}" if abs(value) >= 100 or value == 0 else f"{Decimal(f'{value:.3g}'):f}"
+    return f"{text} {unit}".rstrip()
+
+
+def usd(value: float | None) -> str:
+    """Money, three significant digits: 0.000683 USD."""
+    return UNKNOWN if value is None else f"{number(value)} USD"
+
+
+def price_figures(price: Price) -> tuple[tuple[str, float | None, str], ...]:
+    """The prices of a run: what each is for, the money, and the key of `Price.undefined` that says why there is none."""
+    return (
+        ("per request", price.usd_per_request, "usd_per_request"),
+        ("per million input tokens", price.usd_per_million_input_tokens, "usd_per_million_input_tokens"),
+        ("per million output tokens", price.usd_per_million_output_tokens, "usd_per_million_output_tokens"),
+    )

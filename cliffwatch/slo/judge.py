@@ -1,0 +1,182 @@
+"""Judge a run by an SLO file: one pass over its rows in DuckDB, then arithmetic (rules: docs/judgement.md)."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import duckdb
+
+from cliffwatch.cost.price import HardwareCost, Price, price
+from cliffwatch.cost.work import Work, in_phase, measure_work
+from cliffwatch.records.figures import CENSORED, FIGURES
+from cliffwatch.records.manifest import Manifest, RunState
+from cliffwatch.records.schema import FAILURES, Outcome, Phase
+from cliffwatch.slo.decide import decide, overall
+from cliffwatch.slo.judgement import Bucket, Goodput, Judgement, ObjectiveResult
+from cliffwatch.slo.quantiles import PERCENTILES, quantiles
+from cliffwatch.slo.sli import SLIS
+from cliffwatch.slo.spec import Objective, SloFile
+from cliffwatch.stats.wilson import wilson
+
+OK = f"outcome = '{Outcome.OK}'"
+
+
+class Reader(Protocol):
+    """What is needed of `cliffwatch.records.reader.RunReader`: the manifest, and rows as the view `requests`."""
+
+    @property
+    def manifest(self) -> Manifest: ...
+
+    def connect(self) -> duckdb.DuckDBPyConnection: ...
+
+
+def judge(reader: Reader, slo: SloFile, *, phase: Phase | None = Phase.MEASURED) -> Judgement:
+    """Judge the requests of one phase (None: of all phases) by every objective. Raises RunError on damaged shards."""
+    manifest = reader.manifest
+    objectives = [
+        _Sql(one, open_loop=manifest.open_loop, client_errors=slo.count_client_errors) for one in slo.objectives
+    ]
+    with reader.connect() as connection:
+        work = measure_work(connection, phase)
+        totals = _fetch(connection, _totals(objectives), phase)
+        results = tuple(_result(one, _fetch(connection, one.counts(), phase)) for one in objectives)
+    status, reason = overall(results, ok=totals["ok"], failed=totals["failed"])
+    return Judgement(
+        slo=slo.name,
+        status=status,
+        reason=reason,
+        phase=phase or "all",
+        partial=partial_note(manifest),
+        objectives=results,
+        goodput=_goodput(totals, work),
+        price=price_of(manifest, work, slo.cost),
+    )
+
+
+def partial_note(manifest: Manifest) -> str | None:
+    """Why a run is not whole, as a sentence; None for a complete one."""
+    if manifest.state is RunState.RUNNING:
+        return "The run is still going on, or its master died; figures hold as far as it got."
+    if manifest.state is RunState.PARTIAL:
+        return f"The run is partial ({manifest.partial_reason or 'no reason recorded'}); figures hold as far as it got."
+    return None
+
+
+def price_of(manifest: Manifest, work: Work, cost: HardwareCost | None = None) -> Price | None:
+    """Price a run's work by `cost` or else the run's own; None where neither tells what the hardware costs."""
+    own = manifest.cost
+    if cost is None and own is not None:
+        cost = HardwareCost(gpu_hour_usd=own.gpu_hour_usd, gpus=own.gpus)
+    return None if cost is None else price(cost, work)
+
+
+class _Sql:
+    """One objective as conditions over the view `requests`."""
+
+    def __init__(self, objective: Objective, *, open_loop: bool, client_errors: bool) -> None:
+        self.objective = objective
+        self.figure = objective.figure(open_loop=open_loop)
+        self.within = _within(objective)
+        if self.figure is None:
+            self.censored = "FALSE"
+            excluded = set() if client_errors else {Outcome.HTTP_4XX}
+            self.good, self.bad = OK, _any_of(sorted(FAILURES - excluded))
+            self.unknown = "FALSE"
+            self.kept = "TRUE"
+            return
+        threshold = objective.threshold
+        self.censored = _censored(objective, self.figure)
+        short = "output_tokens < 2 * batch" if SLIS[objective.sli].per_token else "FALSE"
+        self.good = f"{OK} AND {self.figure} <= {threshold!r}"
+        self.bad = f"(({OK} AND {self.figure} > {threshold!r}) OR {self.censored})"
+        self.unknown = f"{OK} AND {self.figure} IS NULL AND NOT coalesce({short}, FALSE)"
+        self.kept = f"(NOT ({self.within}) OR coalesce({self.figure} <= {threshold!r}, {short}, FALSE))"
+
+    def counts(self) -> str:
+        """Aggregates of this objective over its bucket."""
+        figure = self.figure or "NULL::DOUBLE"
+        levels = ", ".join(map(repr, PERCENTILES.values()))
+        terms = {
+            "good": f"count(*) FILTER ({self.good})",
+            "bad": f"count(*) FILTER ({self.bad})",
+            "censored": f"count(*) FILTER ({self.censored})",
+            "unknown": f"count(*) FILTER ({self.unknown})",
+            "observed_n": f"count({figure}) FILTER ({OK})",
+            "observed": f"quantile_cont({figure}, [{levels}]) FILTER ({OK})",
+        }
+        return ", ".join(f"{sql} AS {name}" for name, sql in terms.items()) + f" FROM requests WHERE {self.within}"
+
+
+def _within(objective: Objective) -> str:
+    bucket = objective.input_tokens
+    if bucket is None:
+        return "TRUE"
+    upper = "" if bucket.max is None else f" AND input_tokens <= {bucket.max}"
+    return f"input_tokens >= {bucket.min}{upper}"
+
+
+def _censored(objective: Objective, figure: str) -> str:
+    """Waited at least the threshold for an event that never came; false where a wait says nothing about the figure."""
+    waited = FIGURES[figure].waited_sql
+    if waited is None:
+        return "FALSE"
+    return f"({figure} IS NULL AND {_any_of(CENSORED)} AND coalesce({waited} >= {objective.threshold!r}, FALSE))"
+
+
+def _any_of(outcomes: Any) -> str:
+    return f"outcome IN ({', '.join(repr(str(one)) for one in outcomes)})"
+
+
+def _totals(objectives: list[_Sql]) -> str:
+    """Aggregates of all judged requests, for goodput and the judgement as a whole."""
+    kept = " AND ".join([OK, *(one.kept for one in objectives)])
+    terms = {
+        "sent": f"count(*) FILTER (outcome <> '{Outcome.LATE}')",
+        "ok": f"count(*) FILTER ({OK})",
+        "failed": f"count(*) FILTER ({_any_of(sorted(FAILURES))})",
+        "kept": f"count(*) FILTER ({kept})",
+    }
+    return ", ".join(f"{sql} AS {name}" for name, sql in terms.items()) + " FROM requests WHERE TRUE"
+
+
+def _fetch(connection: duckdb.DuckDBPyConnection, aggregates: str, phase: Phase | None) -> dict[str, Any]:
+    cursor = connection.execute(f"SELECT {aggregates} AND {in_phase(phase)}")
+    names = [column[0] for column in cursor.description or ()]
+    return dict(zip(names, cursor.fetchone() or (), strict=True))
+
+
+def _result(sql: _Sql, row: dict[str, Any]) -> ObjectiveResult:
+    objective, n = sql.objective, row["good"] + row["bad"]
+    low, high = wilson(row["good"], n) if n else (None, None)
+    status, confident = decide(
+        good=row["good"], n=n, target=objective.target, low=low, high=high, needed=objective.needed
+    )
+    traits, bucket = SLIS[objective.sli], objective.input_tokens
+    clocks = [clock for clock, figure in traits.figures.items() if figure == sql.figure and len(traits.figures) > 1]
+    return ObjectiveResult(
+        sli=objective.sli,
+        label=objective.label,
+        threshold_s=objective.threshold,
+        target=objective.target,
+        clock=clocks[0] if clocks else None,
+        input_tokens=Bucket(min=bucket.min, max=bucket.max) if bucket else None,
+        n=n,
+        good=row["good"],
+        bad=row["bad"],
+        censored=row["censored"],
+        unknown=row["unknown"],
+        attainment=row["good"] / n if n else None,
+        low=low,
+        high=high,
+        status=status,
+        confident=confident,
+        needed_n=objective.needed,
+        observed=quantiles(row["observed"], row["observed_n"]) if sql.figure else {},
+    )
+
+
+def _goodput(totals: dict[str, Any], work: Work) -> Goodput:
+    n, good = totals["sent"], totals["kept"]
+    low, high = wilson(good, n) if n else (None, None)
+    ratio = good / n if n else None
+    return Goodput(n=n, good=good, ratio=ratio, low=low, high=high, per_s=work.per_s(good), held_s=work.held_s)

@@ -1,0 +1,148 @@
+"""The SLO file: what is promised, in YAML, and the presets that come with the project."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, model_validator
+
+from cliffwatch.config import ConfigModel, parse_config, read_config_text
+from cliffwatch.cost.price import HardwareCost
+from cliffwatch.slo.sli import SLIS, Clock, Sli
+from cliffwatch.stats.percentile import sample_needs
+from cliffwatch.units import Seconds, Share, TokenCount, format_seconds
+
+PRESETS = Path(__file__).parent / "presets"
+MAX_OBJECTIVES = 64
+
+
+def _positive(seconds: float) -> float:
+    if seconds <= 0:
+        raise ValueError("must be longer than nothing, such as 250ms or 2s")
+    return seconds
+
+
+def _reachable(share: float) -> float:
+    if not 0 < share < 1:
+        raise ValueError("must be above 0 % and below 100 % (a target of 100 % leaves no budget for any miss)")
+    return share
+
+
+def format_tokens(tokens: int) -> str:
+    """`8k` for 8192; 1000 stays `1000`, since k is 1024 here."""
+    return f"{tokens // 1024}k" if tokens and tokens % 1024 == 0 else str(tokens)
+
+
+Threshold = Annotated[Seconds, AfterValidator(_positive)]
+Target = Annotated[Share, AfterValidator(_reachable)]
+
+
+class TokenRange(ConfigModel):
+    """A bucket of input lengths, in tokens a prompt; both ends belong to it."""
+
+    min: TokenCount = Field(default=0, ge=0)
+    max: TokenCount | None = Field(default=None, ge=1)
+
+    @model_validator(mode="after")
+    def _ordered(self) -> TokenRange:
+        if self.max is not None and self.min > self.max:
+            raise ValueError(f"min ({self.min}) must not be above max ({self.max})")
+        if self.max is None and self.min == 0:
+            raise ValueError("give min, max or both")
+        return self
+
+    @property
+    def text(self) -> str:
+        """Such as `8k to 32k`, `up to 8k`, `from 8k`."""
+        if self.max is None:
+            return f"from {format_tokens(self.min)}"
+        upper = format_tokens(self.max)
+        return f"{format_tokens(self.min)} to {upper}" if self.min else f"up to {upper}"
+
+
+class Objective(ConfigModel):
+    """One promise: the share `target` of the requests has an `sli` of at most `threshold` seconds."""
+
+    sli: Sli
+    threshold: Threshold | None = None
+    target: Target
+    input_tokens: TokenRange | None = None
+    clock: Clock | None = None
+
+    @model_validator(mode="after")
+    def _fits_its_sli(self) -> Objective:
+        figures = SLIS[self.sli].figures
+        if figures and self.threshold is None:
+            raise ValueError(f"{self.sli} needs a threshold, such as 2.5s or 50ms")
+        if not figures and (self.threshold is not None or self.clock is not None):
+            raise ValueError(f"{self.sli} has neither a threshold nor a clock")
+        if self.clock is not None and self.clock not in figures:
+            raise ValueError(f"{self.sli} is the same on every clock; leave clock out")
+        return self
+
+    def figure(self, *, open_loop: bool) -> str | None:
+        """The column this is judged on: by default from the intended time in open-loop runs, else from sent."""
+        figures = SLIS[self.sli].figures
+        preferred = self.clock or (Clock.INTENDED if open_loop else Clock.SENT)
+        return figures.get(preferred) or figures.get(Clock.SENT)
+
+    @property
+    def needed(self) -> int:
+        """Requests below which the target's own percentile rests on few samples: ceil(10 / (1 - target))."""
+        return sample_needs(self.target).sure
+
+    @property
+    def label(self) -> str:
+        """Such as `TTFT ≤ 2.5 s, 8k to 32k input tokens` or `availability`."""
+        name = SLIS[self.sli].label
+        text = name if self.threshold is None else f"{name} ≤ {format_seconds(self.threshold)}"
+        text += f" from {self.clock}" if self.clock else ""
+        return f"{text}, {self.input_tokens.text} input tokens" if self.input_tokens else text
+
+
+class SloFile(ConfigModel):
+    """A named set of objectives, and what the hardware costs.
+
+    `count_client_errors` also holds the target to account for HTTP 4xx other than 429: by default a wrong model name or
+    an over-long prompt is the caller's mistake and no bad event of availability.
+    """
+
+    name: str = Field(min_length=1, max_length=100)
+    description: str = Field(default="", max_length=2000)
+    objectives: tuple[Objective, ...] = Field(min_length=1, max_length=MAX_OBJECTIVES)
+    cost: HardwareCost | None = None
+    count_client_errors: bool = False
+
+    @model_validator(mode="after")
+    def _no_twins(self) -> SloFile:
+        seen: set[tuple[object, ...]] = set()
+        for number, one in enumerate(self.objectives):
+            bucket = None if one.input_tokens is None else (one.input_tokens.min, one.input_tokens.max)
+            key = (one.sli, one.threshold, one.clock, bucket)
+            if key in seen:
+                raise ValueError(f"objective {number + 1} ({one.label}) stands twice")
+            seen.add(key)
+        return self
+
+
+def presets() -> dict[str, Path]:
+    """The SLO files that come with the project, by name."""
+    return {path.stem: path for path in sorted(PRESETS.glob("*.yaml"))}
+
+
+def load_slo(path_or_preset: str | Path) -> SloFile:
+    """Read an SLO file, or a preset by its name where no such file exists. Raises InputError."""
+    return parse_slo(slo_text(path_or_preset), source=str(path_or_preset))
+
+
+def slo_text(path_or_preset: str | Path) -> str:
+    """The text of an SLO file or preset, as a run folder keeps it. Raises InputError."""
+    path = Path(path_or_preset)
+    preset = presets().get(str(path_or_preset))
+    return read_config_text(preset if preset is not None and not path.exists() else path)
+
+
+def parse_slo(text: str, *, source: str) -> SloFile:
+    """Check the text of an SLO file; errors name `source`. Raises InputError."""
+    return parse_config(text, SloFile, source=source)
