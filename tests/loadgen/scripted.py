@@ -52,7 +52,7 @@ def say(data: bytes) -> Behaviour:
 
 @contextmanager
 def serving(behave: Behaviour, *, tls: ssl.SSLContext | None = None, keep_alive: bool = True) -> Iterator[Served]:
-    """A server on a free port of 127.0.0.1; `behave` is called once a request, then the connection is kept or closed."""
+    """A server on a free port of 127.0.0.1; `behave` is called once a request, then the connection is kept or not."""
     listener = socket.create_server(("127.0.0.1", 0), backlog=64)
     served = Served(listener.getsockname()[1])
     open_sockets: list[socket.socket] = []

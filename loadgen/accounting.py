@@ -1,0 +1,176 @@
+"""What workers tell the master: one small, numbered message every few seconds, whatever the request rate.
+
+Every message holds the totals since the start of the run, not what changed. So one that is lost costs nothing, one
+that comes twice or out of order is ignored, and the master's work does not grow with the traffic.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import msgspec
+
+from cliffwatch.records.schema import Outcome, RequestRow
+from cliffwatch.stats.sketch import Sketch
+
+FIGURES = ("ttft", "itl", "e2e", "lag")
+
+
+class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
+    """Totals of one worker. Latencies are sketches in seconds; TTFT and E2E count from the intended time.
+
+    `failure` says why a worker stopped on its own; `closed` that its shard is complete and nothing more will come.
+    """
+
+    run_id: str
+    shard: int
+    seq: int
+    host: str
+    pid: int
+    issued: int
+    in_flight: int
+    outcomes: dict[Outcome, int]
+    last_end_ns: int
+    output_tokens: int
+    sketches: dict[str, dict[str, Any]]
+    errors: dict[str, str]
+    failure: str | None = None
+    closed: bool = False
+
+
+class Recorder(Protocol):
+    def issued(self, request_id: int, intended_ns: int) -> None: ...
+
+    def ended(self, row: RequestRow) -> None: ...
+
+
+class Tally:
+    """A worker's totals. It stands before the recorder: what the recorder did not take is counted all the same."""
+
+    def __init__(
+        self, run_id: str, shard: int, recorder: Recorder, on_end: Callable[[RequestRow], None] | None = None
+    ) -> None:
+        self._run_id = run_id
+        self._shard = shard
+        self._recorder = recorder
+        self._on_end = on_end
+        self._seq = 0
+        self._issued = 0
+        self._last_end_ns = 0
+        self._output_tokens = 0
+        self._outcomes: Counter[Outcome] = Counter()
+        self._errors: dict[str, str] = {}
+        self._sketches = {name: Sketch() for name in FIGURES}
+
+    def issued(self, request_id: int, intended_ns: int) -> None:
+        """See `Recorder`. Raises what the recorder raises; the request is not issued then."""
+        self._recorder.issued(request_id, intended_ns)
+        self._issued += 1
+
+    def ended(self, row: RequestRow) -> None:
+        """See `Recorder`. Raises what the recorder raises."""
+        self._outcomes[row.outcome] += 1
+        self._last_end_ns = max(self._last_end_ns, row.ended_ns or 0)
+        self._output_tokens += row.output_tokens or 0
+        if row.error is not None:
+            self._errors.setdefault(row.outcome.value, row.error)
+        self._measure(row)
+        if self._on_end is not None:
+            self._on_end(row)
+        self._recorder.ended(row)
+
+    def report(self, *, failure: str | None = None, closed: bool = False) -> WorkerReport:
+        """The totals up to now, under the next number."""
+        self._seq += 1
+        return WorkerReport(
+            run_id=self._run_id,
+            shard=self._shard,
+            seq=self._seq,
+            host=platform.node(),
+            pid=os.getpid(),
+            issued=self._issued,
+            in_flight=self._issued - self._outcomes.total(),
+            outcomes=dict(self._outcomes),
+            last_end_ns=self._last_end_ns,
+            output_tokens=self._output_tokens,
+            sketches={name: sketch.to_dict() for name, sketch in self._sketches.items()},
+            errors=self._errors,
+            failure=failure,
+            closed=closed,
+        )
+
+    def _measure(self, row: RequestRow) -> None:
+        if row.sent_ns is not None:
+            self._sketches["lag"].add(max(0, row.sent_ns - row.intended_ns - (row.connect_ns or 0)) / 1e9)
+        if row.outcome is not Outcome.OK:
+            return
+        for name, at_ns in (("ttft", row.first_token_ns), ("e2e", row.last_token_ns)):
+            if at_ns is not None:
+                self._sketches[name].add(max(0, at_ns - row.intended_ns) / 1e9)
+        if row.itl_s is not None:
+            self._sketches["itl"].add(row.itl_s)
+
+
+@dataclass
+class Totals:
+    """The sum of the newest reports of all workers."""
+
+    workers: int = 0
+    issued: int = 0
+    in_flight: int = 0
+    output_tokens: int = 0
+    last_end_ns: int = 0
+    outcomes: Counter[Outcome] = field(default_factory=Counter)
+    errors: dict[str, str] = field(default_factory=dict)
+    sketches: dict[str, Sketch] = field(default_factory=lambda: {name: Sketch() for name in FIGURES})
+
+
+class Board:
+    """The master's view of its workers: the newest report of each, by shard."""
+
+    def __init__(self, run_id: str) -> None:
+        self._run_id = run_id
+        self.reports: dict[int, WorkerReport] = {}
+
+    def take(self, message: object) -> WorkerReport | None:
+        """Keep a worker's message if it is of this run and newer than what is known; the report, else None."""
+        try:
+            report = msgspec.convert(message, WorkerReport)
+        except msgspec.ValidationError:
+            return None
+        known = self.reports.get(report.shard)
+        if report.run_id != self._run_id or (known is not None and known.seq >= report.seq):
+            return None
+        self.reports[report.shard] = report
+        return report
+
+    def totals(self) -> Totals:
+        """Everything added up; exact for counts, within the sketches' bound for latencies."""
+        totals = Totals()
+        for report in self.reports.values():
+            totals.workers += 1
+            totals.issued += report.issued
+            totals.in_flight += report.in_flight
+            totals.output_tokens += report.output_tokens
+            totals.last_end_ns = max(totals.last_end_ns, report.last_end_ns)
+            totals.outcomes.update(report.outcomes)
+            totals.errors |= {key: text for key, text in report.errors.items() if key not in totals.errors}
+            _merge(totals.sketches, report.sketches)
+        return totals
+
+
+def _merge(into: dict[str, Sketch], sketches: Mapping[str, Mapping[str, Any]]) -> None:
+    for name in FIGURES:
+        if name in sketches:
+            into[name] = into[name].merge(Sketch.from_dict(sketches[name]))
+
+
+def to_message(report: WorkerReport) -> dict[str, Any]:
+    """Plain types, as Locust's messages carry them."""
+    plain: dict[str, Any] = msgspec.to_builtins(report)
+    return plain

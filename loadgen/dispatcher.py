@@ -1,0 +1,177 @@
+"""One worker's part of a run: every request at its time, whatever the server does.
+
+Open loop: the schedule is absolute. A request is built before its time, waited for on the kernel's clock, and handed to
+a greenlet of its own; what cannot be sent within the allowed lag is `late`, recorded and never dropped. Closed loop:
+each user sends its next request when its last one ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from time import monotonic_ns
+from typing import Protocol
+
+import gevent
+from gevent.pool import Group
+
+from cliffwatch.errors import CliffwatchError
+from cliffwatch.records.schema import Outcome, Phase, RequestRow
+from cliffwatch.workload.schedule import PlannedRequest, phase_at, split_users
+from cliffwatch.workload.spec import ConcurrencyArrivals, Workload
+from loadgen.connection import NS_PER_S, Cancelled
+from loadgen.sender import Prepared
+from loadgen.timer import make_timer
+
+
+class Recorder(Protocol):
+    """Keeps what happened; raises CliffwatchError when it cannot."""
+
+    def issued(self, request_id: int, intended_ns: int) -> None: ...
+
+    def ended(self, row: RequestRow) -> None: ...
+
+
+class Requests(Protocol):
+    """Builds and sends single requests."""
+
+    def prepare(self, planned: PlannedRequest) -> Prepared: ...
+
+    def send(self, prepared: Prepared, *, intended_ns: int, phase: Phase, t0_ns: int) -> RequestRow: ...
+
+    def unsent(
+        self, prepared: Prepared, outcome: Outcome, error: str, *, intended_ns: int, now_ns: int
+    ) -> RequestRow: ...
+
+
+class Dispatcher:
+    """Runs the requests of one shard.
+
+    Attributes:
+        failure: why this worker stopped issuing, where it had to (a full disk); else None.
+        in_flight: requests issued and not ended.
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        plans: Iterator[PlannedRequest],
+        requests: Requests,
+        recorder: Recorder,
+        *,
+        shard: int = 0,
+        shards: int = 1,
+        now_ns: Callable[[], int] = monotonic_ns,
+    ) -> None:
+        self.failure: str | None = None
+        self.in_flight = 0
+        self._workload = workload
+        self._plans = plans
+        self._requests = requests
+        self._recorder = recorder
+        self._shard, self._shards = shard, shards
+        self._now_ns = now_ns
+        self._t0_ns = 0
+        self._stopping = False
+        self._flights = Group()
+        self._arrivals: gevent.Greenlet | None = None
+
+    def run(self, t0_ns: int) -> None:
+        """Issue everything that is due from `t0_ns` (monotonic) on, and return when all of it has ended."""
+        self._t0_ns = t0_ns
+        self._arrivals = gevent.spawn(self._open_loop if self._workload.open_loop else self._closed_loop)
+        self._arrivals.join()
+        self._flights.join()
+        if not self._arrivals.successful():
+            self.failure = self.failure or f"the dispatcher failed: {self._arrivals.exception!r}"
+
+    def stop(self, drain_s: float) -> None:
+        """Issue nothing more; let requests in flight end for `drain_s`, then cancel them. Returns when all ended."""
+        self._stopping = True
+        if self._arrivals is not None:
+            self._arrivals.kill()
+        self._flights.join(timeout=drain_s)
+        gevent.sleep(0)  # a greenlet that has not begun yet could not record its end
+        self._flights.kill(Cancelled, block=True)
+
+    def _open_loop(self) -> None:
+        timer = make_timer()
+        try:
+            for planned in self._plans:
+                if (prepared := self._prepare(planned)) is None:
+                    return
+                due_ns = self._t0_ns + planned.intended_ns
+                if self._now_ns() >= due_ns:
+                    gevent.sleep(0)  # behind: answers that wait to be read come first
+                timer.wait_until(due_ns)
+                if self._stopping or not self._issue(prepared, planned.intended_ns):
+                    return
+        finally:
+            timer.close()
+
+    def _issue(self, prepared: Prepared, intended_ns: int) -> bool:
+        """Send a request in a greenlet of its own, or record it as late. False when nothing more may be issued."""
+        plan = prepared.plan
+        if not self._record_issue(plan.request_id, intended_ns):
+            return False
+        elapsed_ns = self._now_ns() - self._t0_ns
+        lag_s = (elapsed_ns - intended_ns) / NS_PER_S
+        if lag_s > self._workload.max_lag:
+            message = f"{lag_s:.3g} s behind its time (allowed: {self._workload.max_lag:g} s)"
+            self._record_end(
+                self._requests.unsent(prepared, Outcome.LATE, message, intended_ns=intended_ns, now_ns=elapsed_ns)
+            )
+        else:
+            self._flights.spawn(self._serve, prepared, intended_ns, plan.phase)
+        return True
+
+    def _closed_loop(self) -> None:
+        arrivals = self._workload.arrivals
+        assert isinstance(arrivals, ConcurrencyArrivals)  # noqa: S101
+        timer = make_timer()
+        try:
+            timer.wait_until(self._t0_ns)
+        finally:
+            timer.close()
+        for _ in range(split_users(arrivals.users, self._shard, self._shards)):
+            self._flights.spawn(self._user)
+
+    def _user(self) -> None:
+        duration_s = self._workload.duration
+        for planned in self._plans:
+            if (prepared := self._prepare(planned)) is None:
+                return
+            elapsed_ns = self._now_ns() - self._t0_ns
+            over = duration_s is not None and elapsed_ns >= duration_s * NS_PER_S
+            if over or self._stopping or not self._record_issue(planned.request_id, elapsed_ns):
+                return
+            self._serve(prepared, elapsed_ns, phase_at(self._workload, planned.request_id, elapsed_ns))
+
+    def _prepare(self, planned: PlannedRequest) -> Prepared | None:
+        try:
+            return self._requests.prepare(planned)
+        except CliffwatchError as error:
+            self._give_up(error)
+            return None
+
+    def _serve(self, prepared: Prepared, intended_ns: int, phase: Phase) -> None:
+        self._record_end(self._requests.send(prepared, intended_ns=intended_ns, phase=phase, t0_ns=self._t0_ns))
+
+    def _record_issue(self, request_id: int, intended_ns: int) -> bool:
+        try:
+            self._recorder.issued(request_id, intended_ns)
+        except CliffwatchError as error:
+            self._give_up(error)
+            return False
+        self.in_flight += 1
+        return True
+
+    def _record_end(self, row: RequestRow) -> None:
+        self.in_flight -= 1
+        try:
+            self._recorder.ended(row)
+        except CliffwatchError as error:
+            self._give_up(error)
+
+    def _give_up(self, error: CliffwatchError) -> None:
+        self.failure = self.failure or str(error)
+        self._stopping = True
