@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from collections.abc import Sequence as Seq
+from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from services.engine.answers import Envelope, Frames
@@ -12,35 +15,59 @@ from services.engine.scheduler import Sequence
 from services.engine.words import COUNT, ENCODED, Text
 
 
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """Why an answer's text ends, and where: after `tokens`, the whole text cut to `characters` by a stop string."""
+
+    reason: str
+    tokens: int
+    stop: str | None = None
+    characters: int | None = None
+
+
+def stopped_ending(text: Text, ending: Ending, stops: Seq[str]) -> Ending:
+    """The ending of a text that stops at the first of `stops` that comes up before its own ending."""
+    whole = text.first(ending.tokens)
+    found = [(position, stop) for stop in stops if (position := whole.find(stop)) >= 0]
+    if not found:
+        return ending
+    position, stop = min(found)
+    lengths = accumulate(len(text.first(1, after=k)) for k in range(ending.tokens))
+    tokens = next(k for k, length in enumerate(lengths, 1) if length >= position + len(stop))
+    return Ending("stop", tokens, stop, position)
+
+
 class Choice:
     """One answer text: when its tokens came (monotonic seconds), and what the next one is."""
 
     __slots__ = (
-        "answer", "arrived_s", "cut", "finish_reason", "first_s", "frames", "index", "last_s", "position", "queued_s",
-        "scheduled_s", "sequence", "stop_reason", "stride", "text",
+        "answer", "arrived_s", "characters", "ending", "first_s", "frames", "index", "last_s", "position", "queued_s",
+        "scheduled_s", "sent", "sequence", "stride", "text",
     )  # fmt: skip
 
-    def __init__(self, answer: Answer, index: int, text: Text, arrived_s: float) -> None:
+    def __init__(
+        self, answer: Answer, index: int, text: Text, ending: Ending, sequence: Sequence, arrived_s: float
+    ) -> None:
         self.answer = answer
         self.index = index
         self.text = text
+        self.ending = ending
+        self.sequence = sequence
         self.position = text.start
         self.stride = text.stride
+        self.sent = 0  # tokens handed over; the sequence itself may be ahead
+        self.characters = 0  # handed over, counted where a stop string cuts the text
         self.arrived_s = arrived_s
         self.queued_s = arrived_s
         self.scheduled_s = 0.0
         self.first_s = 0.0
         self.last_s = 0.0
-        self.finish_reason = "length"
-        self.stop_reason: str | None = None
-        self.cut: int | None = None  # characters of the whole text that are sent, where a stop string ends it
         self.frames: Frames | None = None
-        self.sequence: Sequence | None = None
+        sequence.tag = self
 
     def whole_text(self) -> str:
-        """The text up to now, cut where a stop string says so."""
-        assert self.sequence is not None  # noqa: S101  set when it was submitted
-        return self.text.first(self.sequence.generated)[: self.cut]
+        """The text, cut where a stop string says so."""
+        return self.text.first(self.ending.tokens)[: self.ending.characters]
 
 
 class Answer:
@@ -51,8 +78,8 @@ class Answer:
     """
 
     __slots__ = (
-        "choices", "completion_tokens", "connection", "dirty", "envelope", "job", "on_end", "out", "prompt_tokens",
-        "remaining", "roles_sent",
+        "cancelled", "choices", "completion_tokens", "connection", "dirty", "envelope", "job", "on_end", "out",
+        "prompt_tokens", "remaining", "roles_sent",
     )  # fmt: skip
 
     def __init__(self, job: Job, envelope: Envelope, connection: Connection, on_end: Callable[[Answer], None]) -> None:
@@ -66,6 +93,7 @@ class Answer:
         self.remaining = 0
         self.out: list[bytes] = []
         self.dirty = False
+        self.cancelled = False
         self.roles_sent = not job.chat
 
     def add(self, choice: Choice) -> None:
@@ -75,24 +103,26 @@ class Answer:
         self.choices.append(choice)
         self.remaining += 1
 
-    def token(self, choice: Choice, sequence: Sequence) -> None:
-        """One more token of a choice; its bytes wait for `flush`."""
-        last = sequence.done
+    def token(self, choice: Choice) -> bool:
+        """One more token of a choice; its bytes wait for `flush`. Says whether it was the choice's last."""
+        choice.sent += 1
+        last = choice.sent >= choice.ending.tokens
         self.completion_tokens += 1
         if last:
             self.remaining -= 1
         frames = choice.frames
         if frames is None:
-            return
+            return last
         if not self.roles_sent:
             self.roles_sent = True
             self.out += [self.envelope.role_frame(other.index) for other in self.choices]
         text = ENCODED[choice.position]
         choice.position = (choice.position + choice.stride) % COUNT
-        if last or self.job.continuous_usage:
-            self.out.append(self._special(choice, sequence, text, last))
+        if last or self.job.continuous_usage or choice.ending.characters is not None:
+            self.out.append(self._special(choice, frames, text, last))
         else:
             self.out.append(frames.token(text))
+        return last
 
     def flush(self) -> None:
         """Send what waits; end the answer after its last token."""
@@ -114,18 +144,18 @@ class Answer:
             self.on_end(self)
             self.connection.respond(200, body)
 
-    def _special(self, choice: Choice, sequence: Sequence, text: bytes, last: bool) -> bytes:
-        assert choice.frames is not None  # noqa: S101  the caller looked
-        if last and choice.cut is not None:
-            before = len(choice.text.first(sequence.generated - 1))
-            text = text[: max(0, choice.cut - before)]
+    def _special(self, choice: Choice, frames: Frames, text: bytes, last: bool) -> bytes:
+        ending = choice.ending
+        if ending.characters is not None:
+            room = max(0, ending.characters - choice.characters)
+            choice.characters += len(text)
+            text = text[:room]
         prompt_tokens = len(self.job.prompts[choice.index // self.job.choices_per_prompt])
-        usage = (prompt_tokens, sequence.generated) if self.job.continuous_usage else None
-        finish, stop = (choice.finish_reason, choice.stop_reason) if last else (None, None)
-        return choice.frames.special(text, finish, stop, usage)
+        usage = (prompt_tokens, choice.sent) if self.job.continuous_usage else None
+        return frames.special(text, ending.reason if last else None, ending.stop if last else None, usage)
 
     def _whole_choices(self) -> list[dict[str, Any]]:
         return [
-            self.envelope.whole_choice(choice.index, choice.whole_text(), choice.finish_reason, choice.stop_reason)
+            self.envelope.whole_choice(choice.index, choice.whole_text(), choice.ending.reason, choice.ending.stop)
             for choice in self.choices
         ]

@@ -13,9 +13,9 @@ from services.engine.answering import Answer, Choice
 from services.engine.clock import ScaledClock, Timer
 from services.engine.core import Core, Ended
 from services.engine.metrics import Metrics
-from services.engine.scheduler import Scheduler, Sequence, Step
+from services.engine.scheduler import Scheduler, Step
 
-CATCH_UP_S = 0.05  # a delay of the machine up to this is made up for; what is beyond stays a delay
+CATCH_UP_S = 0.01  # a delay of the machine up to this is made up for; what is beyond stays a delay
 
 log = logging.getLogger(__name__)
 
@@ -40,23 +40,24 @@ class Engine:
         self._armed_s: float | None = None
         self._counters = _Counters(metrics)
 
-    def submit(self, choice: Choice, sequence: Sequence) -> None:
-        """Hand one sequence to the engine; its tokens come to `choice.answer`."""
-        sequence.tag = choice
-        choice.sequence = sequence
-        choice.queued_s = self._clock.real_s(self._core.submit(sequence, self._clock.now_s()))
+    def submit(self, answer: Answer) -> None:
+        """Hand an answer's sequences to the engine; their tokens come to it."""
+        sequences = [choice.sequence for choice in answer.choices]
+        ready = self._core.submit(sequences, self._clock.now_s())
+        for choice, ready_s in zip(answer.choices, ready, strict=True):
+            choice.queued_s = self._clock.real_s(ready_s)
         self._arm()
 
     def cancel(self, answer: Answer) -> None:
         """The client is gone: take its sequences out."""
+        answer.cancelled = True
         for choice in answer.choices:
-            if choice.sequence is not None:
-                self.scheduler.cancel(choice.sequence)
+            self.scheduler.cancel(choice.sequence)
 
     def update_gauges(self) -> None:
         """Bring the gauges up to now, before a scrape."""
         value = self.metrics.value
-        waiting = self._core.waiting
+        waiting = len(self.scheduler.waiting)
         value("vllm:num_requests_running").value = self.scheduler.running
         value("vllm:num_requests_waiting").value = waiting
         value("vllm:num_requests_waiting_by_reason", "capacity").value = waiting
@@ -79,9 +80,9 @@ class Engine:
 
     def _tick(self) -> None:
         self._armed_s = None
-        ended, started = self._core.advance(self._clock.now_s())
+        leaving, started = self._core.advance(self._clock.now_s())
         now_s = time.monotonic()
-        if ended is not None:
+        for ended in leaving:
             self._deliver(ended, now_s)
         if started is not None:
             self._counters.started(started, now_s)
@@ -90,23 +91,27 @@ class Engine:
     def _deliver(self, ended: Ended, now_s: float) -> None:
         dirty: list[Answer] = []
         gaps: dict[float, int] = {}
+        first_tokens = prefilled_tokens = 0
         for sequence in ended.emitted:
             choice: Choice = sequence.tag
             answer = choice.answer
+            if answer.cancelled:
+                continue
             if choice.first_s:
                 gap_s = now_s - choice.last_s
                 gaps[gap_s] = gaps.get(gap_s, 0) + 1
             else:
                 choice.first_s = now_s
-                self._counters.first_token(choice, sequence)
+                first_tokens += 1
+                prefilled_tokens += sequence.prompt_tokens
+                self._counters.first_token(choice)
             choice.last_s = now_s
-            answer.token(choice, sequence)
+            if answer.token(choice):
+                self._counters.finished(choice)
             if not answer.dirty:
                 answer.dirty = True
                 dirty.append(answer)
-            if sequence.done:
-                self._counters.finished(choice, sequence)
-        self._counters.step_ended(ended, gaps)
+        self._counters.delivered(first_tokens, prefilled_tokens, gaps)
         for answer in dirty:
             answer.flush()
 
@@ -139,8 +144,9 @@ class _Counters:
                 self.hits.add(sequence.cached_tokens)
         self.preemptions.add(len(step.preempted))
 
-    def first_token(self, choice: Choice, sequence: Sequence) -> None:
+    def first_token(self, choice: Choice) -> None:
         """Count a finished prefill."""
+        sequence = choice.sequence
         cached = sequence.cached_tokens
         self.ttft.observe(choice.first_s - choice.arrived_s)
         self.prompt.add(sequence.prompt_tokens)
@@ -148,24 +154,24 @@ class _Counters:
         self.prompt_cached_source.add(cached)
         self.prompt_cached.add(cached)
 
-    def step_ended(self, ended: Ended, gaps: dict[float, int]) -> None:
+    def delivered(self, first_tokens: int, prefilled_tokens: int, gaps: dict[float, int]) -> None:
         """Count a step's tokens; sequences that moved together share one gap."""
-        emitted = len(ended.emitted)
-        if not emitted:
+        tokens = first_tokens + sum(gaps.values())
+        if not tokens:
             return
         for gap_s, times in gaps.items():
             self.itl.observe(gap_s, times)
-        self.generation.add(emitted)
-        prompts = sum(s.prompt_tokens for s in ended.emitted[: emitted - len(ended.step.decoding)] if s.generated == 1)
-        self.iteration.observe(emitted + prompts)
+        self.generation.add(tokens)
+        self.iteration.observe(tokens + prefilled_tokens)
 
-    def finished(self, choice: Choice, sequence: Sequence) -> None:
+    def finished(self, choice: Choice) -> None:
         """Count a finished request; one answer of several counts by itself, as in vLLM."""
         histogram = self.metrics.histogram
-        tokens = sequence.generated
+        sequence = choice.sequence
+        tokens = choice.sent
         job = choice.answer.job
         decode_s = choice.last_s - choice.first_s
-        self.metrics.value("vllm:request_success", choice.finish_reason).add()
+        self.metrics.value("vllm:request_success", choice.ending.reason).add()
         histogram("vllm:e2e_request_latency_seconds").observe(choice.last_s - choice.arrived_s)
         histogram("vllm:request_queue_time_seconds").observe(choice.scheduled_s - choice.queued_s)
         histogram("vllm:request_prefill_time_seconds").observe(choice.first_s - choice.scheduled_s)

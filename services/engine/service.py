@@ -15,7 +15,7 @@ import msgspec
 
 from cliffwatch import __version__
 from services.engine import faults
-from services.engine.answering import Answer, Choice
+from services.engine.answering import Answer, Choice, Ending, stopped_ending
 from services.engine.answers import Envelope
 from services.engine.engine import Engine
 from services.engine.faults import RequestFault
@@ -152,33 +152,29 @@ class Service:
         for number, prompt in enumerate(job.prompts):
             hashes = block_hashes(prompt) if self._engine.scheduler.kv.sharing else ()
             for copy in range(job.choices_per_prompt):
-                index = number * job.choices_per_prompt + copy
-                choice, max_tokens = self._choice(answer, index, prompt, request.received_s)
-                answer.add(choice)
-                self._engine.submit(choice, Sequence(len(prompt), max_tokens, hashes))
+                self._add_choice(answer, number * job.choices_per_prompt + copy, prompt, hashes, request.received_s)
+        self._engine.submit(answer)
 
     def _ended(self, answer: Answer) -> None:
         answer.connection.on_gone = None
 
-    def _choice(self, answer: Answer, index: int, prompt: list[Token], arrived_s: float) -> tuple[Choice, int]:
-        """A choice with its text, and the tokens it will have."""
+    def _add_choice(
+        self, answer: Answer, index: int, prompt: list[Token], hashes: tuple[int, ...], arrived_s: float
+    ) -> None:
+        """Decide a choice's text, its length and why it ends there."""
         job = answer.job
         key = repr((prompt[:8], prompt[-8:], len(prompt), index)).encode("utf-8", "surrogatepass")
         text = Text(key, self._identity.seed + job.seed)
-        choice = Choice(answer, index, text, arrived_s)
-        room = self._identity.max_model_len - len(prompt)
-        max_tokens = job.max_tokens
-        if max_tokens is None:
-            natural = random.Random(key).lognormvariate(math.log(NATURAL_MEDIAN_TOKENS), NATURAL_SIGMA)  # noqa: S311
-            max_tokens = min(room, max(1, round(natural)))
-            choice.finish_reason = "stop"
-        for stop in job.stops:
-            cut = text.first(max_tokens).find(stop)
-            if cut >= 0 and (choice.cut is None or cut < choice.cut):
-                choice.cut, choice.stop_reason, choice.finish_reason = cut, stop, "stop"
-        if choice.cut is not None:
-            max_tokens = _words_to(text, choice.cut + len(choice.stop_reason or ""))
-        return choice, max_tokens
+        ending = Ending("length", job.max_tokens) if job.max_tokens else self._natural_ending(key, len(prompt))
+        if job.stops:
+            ending = stopped_ending(text, ending, job.stops)
+        answer.add(Choice(answer, index, text, ending, Sequence(len(prompt), ending.tokens, hashes), arrived_s))
+
+    def _natural_ending(self, key: bytes, prompt_tokens: int) -> Ending:
+        """The end of an answer that nobody limits, as a model would end it by itself."""
+        drawn = random.Random(key).lognormvariate(math.log(NATURAL_MEDIAN_TOKENS), NATURAL_SIGMA)  # noqa: S311
+        room = self._identity.max_model_len - prompt_tokens
+        return Ending("stop", min(room, max(1, round(drawn))))
 
     def _check_model(self, model: str | None) -> None:
         if model is not None and model != self._identity.model:
@@ -234,15 +230,6 @@ class Service:
 
     def _empty(self, connection: Connection, request: Request, extra: bytes) -> None:  # noqa: ARG002
         connection.respond(200, b"", extra=extra)
-
-
-def _words_to(text: Text, characters: int) -> int:
-    """How many words it takes until the text has that many characters."""
-    words, length = 0, 0
-    while length < characters:
-        words += 1
-        length = len(text.first(words))
-    return words
 
 
 def _echo_request_id(request: Request) -> bytes:

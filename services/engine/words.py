@@ -29,6 +29,6 @@ class Text:
         self.start = draw % COUNT
         self.stride = 1 + (draw >> 8) % (COUNT - 1)
 
-    def first(self, words: int) -> str:
-        """The first `words` words, joined."""
-        return "".join(WORDS[(self.start + k * self.stride) % COUNT] for k in range(words))
+    def first(self, words: int, *, after: int = 0) -> str:
+        """`words` words, joined; the first ones, or those that follow the first `after`."""
+        return "".join(WORDS[(self.start + k * self.stride) % COUNT] for k in range(after, after + words))
