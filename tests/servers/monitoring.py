@@ -58,7 +58,7 @@ def query(server: Server, promql: str) -> list[dict[str, Any]]:
 
 def tool(name: str, *arguments: str | Path, folder: Path = ROOT) -> str:
     """Output of promtool or amtool. Raises AssertionError with its output where it fails."""
-    command: list[str | Path] = [str(PROMETHEUS_BIN / name), *(str(argument) for argument in arguments)]
+    command = [str(PROMETHEUS_BIN / name), *(str(argument) for argument in arguments)]
     done = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}{done.stderr}"
     return done.stdout

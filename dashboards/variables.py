@@ -1,0 +1,49 @@
+"""Variables of a board: which Prometheus, which models, and thresholds that can only be bucket edges."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from grafanalib.core import REFRESH_ON_TIME_RANGE_CHANGE, SORT_NUMERIC_ASC, Template
+
+ALL = {"selected": True, "text": ["All"], "value": ["$__all"]}
+
+
+def datasource_variable() -> Template:
+    """The Prometheus to read; every panel refers to it."""
+    return Template(name="datasource", label="Data source", type="datasource", query="prometheus", default="prometheus")
+
+
+def model_variable(metric: str) -> Template:
+    """Any of the models that expose `metric`, several at once."""
+    variable = _label_values("model", "Model", metric, "model_name")
+    variable.includeAll = variable.multi = True
+    variable.allValue = ".+"
+    variable._current = ALL  # grafanalib offers no other way to preset "All"
+    return variable
+
+
+def edge_variable(name: str, label: str, histogram: str, default: str) -> Template:
+    """A threshold out of the edges that `histogram` really has: on an edge the share of good events is exact."""
+    variable = _label_values(name, label, f"{histogram}_bucket", "le", default=default)
+    variable.regex = "/^[0-9.e+-]+$/"  # leaves out +Inf
+    variable.sort = SORT_NUMERIC_ASC
+    return variable
+
+
+def _label_values(name: str, label: str, metric: str, of: str, default: str | None = None) -> Template:
+    query = f"label_values({metric},{of})"
+    return Template(
+        name=name,
+        label=label,
+        dataSource={"type": "prometheus", "uid": "${datasource}"},
+        query={"label": of, "metric": metric, "qryType": 1, "query": query, "refId": "StandardVariableQuery"},
+        refresh=REFRESH_ON_TIME_RANGE_CHANGE,
+        default=default,
+    )
+
+
+def definition(variable: dict[str, Any]) -> str | None:
+    """What Grafana shows in the list of variables."""
+    query = variable.get("query")
+    return query["query"] if isinstance(query, dict) else None
