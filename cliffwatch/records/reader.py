@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -60,11 +60,11 @@ class RunReader:
                 raise RunError("was not loaded", file=self.dir)
             return self._database.cursor()
 
-    def fetch(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+    def fetch(self, sql: str, parameters: Sequence[object] | Mapping[str, object] = ()) -> list[tuple[Any, ...]]:
         """The rows of a query over the view `requests`. Raises RunError where the shards cannot be read."""
         with self.connect() as cursor:
             try:
-                return cursor.execute(sql, list(parameters)).fetchall()
+                return cursor.execute(sql, parameters).fetchall()
             except (duckdb.IOException, duckdb.InvalidInputException, duckdb.SerializationException) as error:
                 raise RunError(f"cannot be read: {error}", file=self.dir) from error
 
@@ -81,7 +81,7 @@ class RunReader:
     def _refresh(self) -> None:
         for _ in range(_ATTEMPTS):
             closed = self.manifest.state is not RunState.RUNNING  # looked at first: a closed run has its final files
-            sources = _shards(list_run(self.dir))
+            sources = _sources(list_run(self.dir))
             if not closed and sources == self._loaded:
                 return
             try:
@@ -136,7 +136,7 @@ def _new_database() -> duckdb.DuckDBPyConnection:
     return duckdb.connect(":memory:", config={"autoinstall_known_extensions": False})
 
 
-def _shards(listing: Listing) -> Sources:
+def _sources(listing: Listing) -> Sources:
     return {source: tuple(files) for source, files in listing.sources().items()}
 
 

@@ -1,0 +1,1 @@
+"""Latency over the dimensions of the traffic."""

@@ -1,0 +1,175 @@
+"""The heatmap grid against the same numbers worked out with numpy, and its rules for small and missing samples."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cliffwatch.errors import InputError
+from cliffwatch.records.figures import view_columns
+from cliffwatch.records.files import final_path
+from cliffwatch.records.folder import create_run
+from cliffwatch.records.manifest import RunState
+from cliffwatch.records.parquet import table_of, write_shard
+from cliffwatch.records.reader import RunReader
+from cliffwatch.records.schema import Outcome, Phase, RequestRow
+from cliffwatch.surface.grid import Grid, heatmap
+from tests.records.synthetic import SyntheticRun, make_manifest, make_row, make_run
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> SyntheticRun:
+    return make_run(tmp_path_factory.mktemp("runs") / "run", 20_000, failures=0.05)
+
+
+def reader_of(folder: Path, *rows: RequestRow) -> RunReader:
+    create_run(folder, make_manifest(), "name: x\n")
+    write_shard(final_path(folder, 0), iter([table_of(rows)]), {})
+    return RunReader(folder)
+
+
+@pytest.mark.parametrize("statistic", ["p50", "p90", "p95", "p99", "mean", "max"])
+def test_cells_equal_numpy(run: SyntheticRun, statistic: str) -> None:
+    table = run.table.filter((pc.field("phase") == "measured") & (pc.field("outcome") == "ok"))
+    tokens, batch = table["input_tokens"].to_numpy(), table["batch"].to_numpy()
+    ttft = (table["first_token_ns"].to_numpy() - table["sent_ns"].to_numpy()) / 1e9
+    grid = heatmap(RunReader(run.dir), "ttft_s", statistic)
+    assert (grid.n, grid.unplaced, grid.unit) == (len(ttft), 0, "s")
+    for r, (low, high) in enumerate(pairwise(grid.row_edges)):
+        for c, value in enumerate(grid.column_values):
+            last = r == len(grid.row_edges) - 2
+            inside = (tokens >= low) & ((tokens <= high) if last else (tokens < high)) & (batch == value)
+            cell, sample = grid.cells[r][c], ttft[inside]
+            assert cell.n == sample.size
+            if cell.value is not None:
+                expected = {"mean": np.mean, "max": np.max}.get(statistic)
+                wanted = expected(sample) if expected else np.quantile(sample, int(statistic[1:]) / 100)
+                assert cell.value == pytest.approx(wanted, rel=1e-9)
+
+
+def test_edges_are_half_octaves_with_the_greatest_value_in_the_last_bin(tmp_path: Path) -> None:
+    rows = [make_row(i, input_tokens=tokens) for i, tokens in enumerate([1024, 1448, 1449, 2047, 2048, 4096])]
+    grid = heatmap(reader_of(tmp_path / "run", *rows), "ttft_s", "count")
+    # 2^10.5 = 1448.15 and 2^11.5 = 2896.31, so the first whole numbers of those bins are 1449 and 2897.
+    assert grid.row_edges == (1024, 1449, 2048, 2897, 4096)
+    assert [row[0].n for row in grid.cells] == [2, 2, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "edges"), [(1, (1, 2)), (2, (2, 3)), (3, (3, 4)), (2048, (1449, 2048)), (5, (4, 6))]
+)
+def test_one_length_is_one_row(tmp_path: Path, tokens: int, edges: tuple[int, int]) -> None:
+    grid = heatmap(reader_of(tmp_path / "run", make_row(input_tokens=tokens)), "ttft_s", "count")
+    assert grid.row_edges == edges
+    assert [row[0].n for row in grid.cells] == [1]
+
+
+@given(st.lists(st.integers(1, 50_000), min_size=1, max_size=40))
+def test_every_request_is_in_the_row_that_its_edges_say(lengths: list[int]) -> None:
+    table = table_of([make_row(i, input_tokens=length) for i, length in enumerate(lengths)])
+    with duckdb.connect() as connection:
+        connection.register("stored", table)
+        connection.execute(f"CREATE VIEW requests AS SELECT {view_columns()} FROM stored")  # noqa: S608
+        grid = heatmap(connection, "ttft_s", "count")
+    edges = grid.row_edges
+    last = len(grid.cells) - 1
+    for r, row in enumerate(grid.cells):
+        inside = [x for x in lengths if edges[r] <= x < edges[r + 1] or (r == last and x == edges[r + 1])]
+        assert row[0].n == len(inside)
+    assert grid.n == len(lengths)
+    assert all(low < high for low, high in pairwise(edges))
+
+
+def test_small_samples_are_marked_and_smaller_ones_not_shown(tmp_path: Path) -> None:
+    counts = {1: 19, 2: 20, 4: 200}
+    rows = [make_row(1000 * batch + i, batch=batch) for batch, count in counts.items() for i in range(count)]
+    rows.append(make_row(9999, batch=16, input_tokens=4000))
+    grid = heatmap(reader_of(tmp_path / "run", *rows), "ttft_s", "p95")
+    first = grid.cells[0]
+    assert [(cell.value is None, cell.n, cell.few) for cell in first] == [
+        (True, 19, True),
+        (False, 20, True),
+        (False, 200, False),
+        (True, 0, True),
+    ]
+
+
+def test_failures_count_but_have_no_latency(tmp_path: Path) -> None:
+    bad = {"outcome": Outcome.TRUNCATED, "output_tokens": None}
+    reader = reader_of(tmp_path / "run", make_row(0), make_row(1, **bad), make_row(2, phase=Phase.WARMUP))
+    assert heatmap(reader, "ttft_s", "mean").n == 1
+    assert heatmap(reader, "ttft_s", "count").n == 2
+    assert heatmap(reader, "ttft_s", "count", phase="all").n == 3
+    assert heatmap(reader, "ttft_s", "count", phase="warmup").n == 1
+    assert heatmap(reader, "ttft_s", "count", rows="output_tokens").unplaced == 1
+
+
+def test_attainment_counts_those_who_gave_up_waiting(tmp_path: Path) -> None:
+    """TTFT threshold 1 s: 50 ms good, 2 s bad, timed out after 3 s bad, timed out after 0.5 s says nothing."""
+    sent = 1_000_000
+
+    def gave_up(i: int, after_s: float) -> RequestRow:
+        never = dict.fromkeys(("first_token_ns", "first_answer_ns", "last_token_ns", "itl_s", "output_tokens"))
+        ended = sent + int(after_s * 1e9)
+        return make_row(i, outcome=Outcome.TIMEOUT_FIRST_TOKEN, sent_ns=sent, ended_ns=ended, **never)
+
+    reader = reader_of(
+        tmp_path / "run",
+        make_row(0, sent_ns=sent, first_token_ns=sent + 50_000_000),
+        make_row(1, sent_ns=sent, first_token_ns=sent + 2_000_000_000),
+        gave_up(2, 3.0),
+        gave_up(3, 0.5),
+    )
+    grid = heatmap(reader, "ttft_s", "attainment", threshold=1.0)
+    assert grid.unit == "ratio"
+    assert grid.cells[0][0].n == 3
+    assert grid.cells[0][0].value == pytest.approx(1 / 3)
+
+
+def test_columns_may_be_words(run: SyntheticRun) -> None:
+    grid = heatmap(RunReader(run.dir), "itl_s", "p50", columns="cache")
+    assert grid.column_values == ("none", "prefix")
+
+
+def test_a_run_without_rows_is_an_empty_grid(tmp_path: Path) -> None:
+    live = make_run(tmp_path / "run", 0, state=RunState.RUNNING)
+    grid = heatmap(RunReader(live.dir), "ttft_s", "p95")
+    assert (grid.row_edges, grid.column_values, grid.cells, grid.n) == ((), (), (), 0)
+
+
+def test_takes_a_connection_too(run: SyntheticRun) -> None:
+    reader = RunReader(run.dir)
+    with reader.connect() as connection:
+        assert heatmap(connection, "ttft_s", "p95") == heatmap(reader, "ttft_s", "p95")
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"metric": "ttft"}, "metric"),
+        ({"metric": "1; DROP VIEW requests"}, "metric"),
+        ({"statistic": "p42"}, "statistic"),
+        ({"rows": "batch"}, "rows"),
+        ({"columns": "outcome"}, "columns"),
+        ({"phase": "hot"}, "phase"),
+        ({"threshold": 1.0}, "threshold"),
+        ({"statistic": "attainment"}, "threshold"),
+        ({"statistic": "attainment", "threshold": float("nan")}, "threshold"),
+    ],
+)
+def test_bad_questions_name_what_is_wrong(run: SyntheticRun, change: dict[str, object], field: str) -> None:
+    arguments: dict[str, object] = {"metric": "ttft_s", "statistic": "p95"} | change
+    with pytest.raises(InputError) as caught:
+        ask(run, **arguments)
+    assert caught.value.field == field
+
+
+def ask(run: SyntheticRun, **arguments: object) -> Grid:
+    return heatmap(RunReader(run.dir), **arguments)  # type: ignore[arg-type]
