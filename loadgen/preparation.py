@@ -1,0 +1,171 @@
+"""Everything that can be found wrong before any load is sent, and all that a run needs to begin."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from dataclasses import dataclass
+from importlib.metadata import version
+from itertools import islice
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+import msgspec
+
+from cliffwatch.config import read_config_text
+from cliffwatch.errors import RunError
+from cliffwatch.records.files import shards_dir
+from cliffwatch.records.manifest import FILE_NAME, Cost, Manifest, RunState
+from cliffwatch.slo.spec import load_slo, slo_text
+from cliffwatch.workload.prompts import Lexicon
+from cliffwatch.workload.schedule import plan_blocks, schedule_hash
+from cliffwatch.workload.spec import Workload, preset_names, preset_text
+from loadgen.origin import Origin, read_token, tls_context
+from loadgen.settings import Settings
+from loadgen.target import Probe, Target, inspect_target
+from loadgen.tokenizing import endpoints, learn_lexicon
+
+_COUNTED_BLOCKS = 250  # about a million requests are looked at for prompts over the model's limit
+
+
+class Assignment(msgspec.Struct, frozen=True, kw_only=True):
+    """What the master tells one worker. No secret is in it: each worker reads its own token."""
+
+    run_id: str
+    run_dir: str
+    workload: dict[str, Any]
+    lexicon: Lexicon
+    target: str
+    model: str
+    limit_tokens: int | None
+    shard: int
+    shards: int
+    ca_file: str | None
+    insecure: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """A run that may begin: everything checked, nothing sent but probes."""
+
+    run_id: str
+    settings: Settings
+    workload: Workload
+    workload_text: str
+    slo_text: str | None
+    origin: Origin
+    target: Target
+    lexicon: Lexicon
+    notes: tuple[str, ...]
+
+    def assignment(self, shard: int, shards: int) -> Assignment:
+        ca_file = self.settings.ca_file
+        return Assignment(
+            run_id=self.run_id,
+            run_dir=str(self.settings.out.absolute()),
+            workload=self.workload.model_dump(mode="json", exclude_unset=True),
+            lexicon=self.lexicon,
+            target=self.origin.url(),
+            model=self.target.model,
+            limit_tokens=self.target.limit_tokens,
+            shard=shard,
+            shards=shards,
+            ca_file=None if ca_file is None else str(ca_file.absolute()),
+            insecure=self.settings.insecure,
+        )
+
+    def manifest(self, t0_unix_ns: int) -> Manifest:
+        workload, cost = self.workload, self.workload.cost
+        return Manifest(
+            run_id=self.run_id,
+            name=workload.name,
+            state=RunState.RUNNING,
+            created_unix_s=time.time(),
+            t0_unix_ns=t0_unix_ns,
+            target=self.origin.url(),
+            endpoint="+".join(endpoints(workload)),
+            model=self.target.model,
+            engine=self.target.engine,
+            open_loop=workload.open_loop,
+            seed=workload.seed,
+            schedule_hash=schedule_hash(workload),
+            workload=workload.model_dump(mode="json"),
+            planned_duration_s=workload.duration,
+            planned_requests=workload.planned_requests,
+            prompt_method=self.lexicon.method,
+            cost=None if cost is None else Cost(gpu_hour_usd=cost.gpu_hour_usd, gpus=cost.gpus),
+            versions={name: version(name) for name in ("cliffwatch", "locust")} | {"python": platform.python_version()},
+            host={"name": platform.node(), "system": platform.platform(), "cpus": str(os.cpu_count())},
+            warnings=self.notes,
+        )
+
+
+def prepare(settings: Settings) -> Preparation:
+    """Check files, folder and target, in the order of what is cheapest, and learn how long prompts are.
+
+    Raises:
+        InputError: a file or option cannot be used, or the target answers but not as asked.
+        RunError: the run's folder is taken or cannot be written.
+        UnreachableError: the target cannot be reached.
+    """
+    workload = settings.read_workload()
+    if settings.slo is not None:
+        load_slo(settings.slo)
+    check_folder(settings.out)
+    origin = Origin.parse(settings.target)
+    tls = tls_context(origin, ca_file=settings.ca_file, insecure=settings.insecure)
+    probe = Probe(origin, tls, read_token(settings.token_file))
+    try:
+        target = inspect_target(probe, settings.model or workload.model)
+        lexicon, notes = learn_lexicon(probe, target.model, workload, settings.tokenizer)
+    finally:
+        probe.close()
+    unverified = ("the target's TLS certificate was not verified (--insecure)",) if settings.insecure else ()
+    return Preparation(
+        run_id=time.strftime("%Y%m%dT%H%M%S", time.gmtime()) + "-" + token_hex(4),
+        settings=settings,
+        workload=workload,
+        workload_text=_workload_text(settings.workload),
+        slo_text=None if settings.slo is None else slo_text(settings.slo),
+        origin=origin,
+        target=target,
+        lexicon=lexicon,
+        notes=(*target.notes, *notes, *unverified, *_over_limit(workload, target.limit_tokens)),
+    )
+
+
+def check_folder(path: Path) -> None:
+    """Refuse a run folder that is taken or not writable, before anything is sent. Raises RunError."""
+    if (path / FILE_NAME).exists() or shards_dir(path).exists():
+        raise RunError("already holds a run", file=path, allowed="a new or empty folder as --out")
+    nearest = path.absolute()
+    while not nearest.exists():
+        nearest = nearest.parent
+    if not nearest.is_dir():
+        raise RunError("is not a folder", file=nearest)
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise RunError("cannot be written", file=nearest)
+
+
+def _workload_text(path_or_preset: str) -> str:
+    if path_or_preset in preset_names():
+        return preset_text(path_or_preset)
+    return read_config_text(Path(path_or_preset))
+
+
+def _over_limit(workload: Workload, limit_tokens: int | None) -> tuple[str, ...]:
+    """How many requests will be shortened to fit the model, in words; nothing where none will."""
+    if limit_tokens is None:
+        return ()
+    looked_at = over = 0
+    for block in islice(plan_blocks(workload), _COUNTED_BLOCKS):
+        looked_at += len(block)
+        over += int((block.input_tokens + block.output_tokens > limit_tokens).sum())
+    if not over:
+        return ()
+    return (
+        f"{over} of {looked_at} planned requests are longer than the model takes ({limit_tokens} tokens, prompt and "
+        "answer together): they are shortened to fit, and each says so",
+    )

@@ -1,0 +1,98 @@
+"""What a person asked for, from `cliffwatch run` or from Locust's own command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cliffwatch.errors import InputError
+from cliffwatch.units import parse_seconds
+from cliffwatch.workload.spec import Workload, load_workload, with_changes
+
+DEFAULT_DRAIN = "5s"
+
+# name: (metavariable, help); also Locust arguments --cliffwatch-NAME and variables CLIFFWATCH_NAME
+OPTIONS: dict[str, tuple[str, str]] = {
+    "workload": ("FILE", "Workload file, or the name of a preset such as longtail."),
+    "target": ("URL", "The inference server, such as http://127.0.0.1:8000."),
+    "out": ("DIR", "Folder of the run; new or empty."),
+    "slo": ("FILE", "SLO file, or the name of a preset: the run is judged by it."),
+    "model": ("NAME", "Model to ask for; the first of /v1/models unless given."),
+    "endpoint": ("NAME", "auto, completions or chat; as the workload says unless given."),
+    "tokenizer": ("FILE", "A tokenizer.json, for servers without /tokenize."),
+    "ca-file": ("FILE", "Certificates of an authority to trust for TLS."),
+    "token-file": ("FILE", "File with the bearer token; else CLIFFWATCH_API_KEY or OPENAI_API_KEY."),
+    "duration": ("TIME", "Instead of the workload's: how long to send."),
+    "rate": ("NUMBER", "Instead of the workload's: requests a second."),
+    "drain": ("TIME", f"How long requests in flight may go on when a run is stopped early ({DEFAULT_DRAIN})."),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """One run as asked for; `drain_s` is how long requests in flight may go on after an early stop."""
+
+    workload: str
+    target: str
+    out: Path
+    slo: str | None = None
+    model: str | None = None
+    endpoint: str | None = None
+    tokenizer: Path | None = None
+    ca_file: Path | None = None
+    token_file: Path | None = None
+    insecure: bool = False
+    duration: str | None = None
+    rate: float | None = None
+    drain_s: float = 5.0
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Settings:
+        """From options by their names (`ca_file` or `ca-file`), absent ones None. Raises InputError."""
+        given = {name.replace("-", "_"): value for name, value in options.items() if value not in {None, ""}}
+        for needed in ("workload", "target", "out"):
+            if needed not in given:
+                raise InputError("is missing", field=needed, allowed=OPTIONS[needed][1])
+        for name in ("out", "tokenizer", "ca_file", "token_file"):
+            if name in given:
+                given[name] = Path(given[name])
+        if "rate" in given:
+            given["rate"] = _number(given["rate"])
+        drain_s = _seconds("--drain", given.pop("drain", DEFAULT_DRAIN))
+        return cls(**given, drain_s=drain_s)
+
+    def read_workload(self) -> Workload:
+        """The workload file with this run's changes. Raises InputError."""
+        workload = load_workload(self.workload)
+        changes: dict[str, Any] = {
+            name: value
+            for name, value in (("model", self.model), ("endpoint", self.endpoint), ("duration", self.duration))
+            if value is not None
+        }
+        if self.duration is not None and "requests" in workload.model_fields_set:
+            changes["requests"] = None
+        if self.rate is not None:
+            if workload.rate is None:
+                allowed = "a workload with constant or poisson arrivals"
+                raise InputError("has no meaning in a closed loop", field="--rate", value=self.rate, allowed=allowed)
+            changes["arrivals"] = {**workload.arrivals.model_dump(), "rate": self.rate}
+        return with_changes(workload, **changes) if changes else workload
+
+
+def _seconds(name: str, text: object) -> float:
+    try:
+        seconds = parse_seconds(text)
+    except ValueError as error:
+        raise InputError(str(error), field=name, value=text) from error
+    if not 0 <= seconds <= 3600:
+        raise InputError("is out of range", field=name, value=text, allowed="0s to 1h")
+    return seconds
+
+
+def _number(text: object) -> float:
+    try:
+        return float(str(text))
+    except ValueError as error:
+        raise InputError("is not a number", field="--rate", value=text, allowed="requests a second") from error

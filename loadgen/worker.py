@@ -1,0 +1,221 @@
+"""A worker's side of a run: take an assignment, send its part of the schedule, report, close the shard.
+
+Locust carries the messages and keeps the process; its users are not the arrival process.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import platform
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import gevent
+import msgspec
+
+from cliffwatch.config import check_config
+from cliffwatch.errors import CliffwatchError, RunError
+from cliffwatch.records.manifest import read_manifest
+from cliffwatch.records.schema import Outcome, RequestRow
+from cliffwatch.records.writer import ShardWriter
+from cliffwatch.workload.prompts import PromptBuilder
+from cliffwatch.workload.schedule import schedule
+from cliffwatch.workload.spec import Workload
+from loadgen import messages
+from loadgen.accounting import Tally, WorkerReport, to_message
+from loadgen.connection import Timeouts
+from loadgen.dispatcher import Dispatcher
+from loadgen.origin import Origin, read_token, tls_context
+from loadgen.preparation import Assignment
+from loadgen.sender import Sender
+from loadgen.transport import Transport
+
+MASTER_SILENCE_S = 10.0
+_CLOSE_ATTEMPTS = 3
+logger = logging.getLogger("cliffwatch.worker")
+
+
+class Shard:
+    """One assignment being carried out: connections, files and counts of one run on this worker."""
+
+    def __init__(
+        self, assignment: Assignment, token_file: Path | None, on_end: Callable[[RequestRow], None] | None = None
+    ) -> None:
+        """Raises CliffwatchError where this worker cannot take part: it does not see the run's folder, above all."""
+        run_dir = Path(assignment.run_dir)
+        if not run_dir.is_dir() or read_manifest(run_dir).run_id != assignment.run_id:
+            raise RunError(
+                "is not seen by this worker's machine", file=run_dir, allowed="a folder that all workers share"
+            )
+        workload = check_config(assignment.workload, Workload, source="assignment")
+        origin = Origin.parse(assignment.target)
+        ca_file = None if assignment.ca_file is None else Path(assignment.ca_file)
+        limits = workload.timeouts
+        self._transport = Transport(
+            origin,
+            tls_context(origin, ca_file=ca_file, insecure=assignment.insecure),
+            Timeouts(limits.connect, limits.first_token, limits.stall, limits.total),
+        )
+        self._writer = ShardWriter(run_dir, assignment.shard)
+        self._tally = Tally(assignment.run_id, assignment.shard, self._writer, on_end)
+        sender = Sender(
+            origin=origin,
+            wire=self._transport,
+            builder=PromptBuilder(assignment.lexicon, workload.seed, nonce=assignment.run_id),
+            model=assignment.model,
+            sampling=workload.sampling.parameters(),
+            worker=assignment.shard,
+            run_id=assignment.run_id,
+            limit_tokens=assignment.limit_tokens,
+            token=read_token(token_file),
+        )
+        plans = schedule(workload, shard=assignment.shard, shards=assignment.shards)
+        self._dispatcher = Dispatcher(
+            workload, plans, sender, self._tally, shard=assignment.shard, shards=assignment.shards
+        )
+
+    def run(self, t0_unix_ns: int) -> WorkerReport:
+        """Send everything, from the run's zero on; returns the last report, the shard being closed."""
+        _calm_collector()
+        try:
+            self._dispatcher.run(time.monotonic_ns() + t0_unix_ns - time.time_ns())
+        finally:
+            gc.unfreeze()
+        return self.close()
+
+    def stop(self, drain_s: float) -> None:
+        self._dispatcher.stop(drain_s)
+
+    def report(self) -> WorkerReport:
+        return self._tally.report(failure=self._dispatcher.failure)
+
+    def close(self) -> WorkerReport:
+        """Complete the shard. A disk that stays full leaves it as parts and journal, for the master to recover."""
+        self._transport.close()
+        failure = self._dispatcher.failure
+        for attempt in range(_CLOSE_ATTEMPTS):
+            try:
+                self._writer.close()
+                break
+            except RunError as error:
+                failure = failure or str(error)
+                gevent.sleep(0.5 * (attempt + 1))
+        return self._tally.report(failure=failure, closed=True)
+
+
+def _calm_collector() -> None:
+    """Keep the garbage collector off the hot path: what exists now is never looked at again, the rest seldom."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
+
+
+class Worker:
+    """Listens to the master through a Locust runner."""
+
+    def __init__(self, environment: Any, token_file: Path | None) -> None:
+        self._environment = environment
+        self._runner = environment.runner
+        self._token_file = token_file
+        self._shard: Shard | None = None
+        self._running: Any = None
+        self._heard_s = time.monotonic()
+        for kind, listener in (
+            (messages.ASSIGN, self._on_assign),
+            (messages.GO, self._on_go),
+            (messages.STOP, self._on_stop),
+        ):
+            self._runner.register_message(kind, listener, concurrent=True)
+        environment.events.report_to_master.add_listener(self._on_report)
+        environment.events.heartbeat_received.add_listener(self._on_heartbeat)
+        environment.events.quitting.add_listener(self._on_quitting)
+        environment.events.test_stopping.add_listener(self._on_quitting)
+
+    def report(self) -> WorkerReport | None:
+        """Totals up to now; None while there is no run."""
+        return None if self._shard is None else self._shard.report()
+
+    def stop(self, drain_s: float) -> None:
+        """End a run in progress, if any, and wait until its shard is closed."""
+        running = self._running
+        if self._shard is not None and running is None:
+            self._running = running = gevent.spawn(self._close_unstarted, self._shard)
+        elif self._shard is not None:
+            self._shard.stop(drain_s)
+        if running is not None and running is not gevent.getcurrent():
+            running.join()
+
+    def _on_assign(self, msg: Any, **_: object) -> None:
+        refusal = None
+        assignment: Assignment | None = None
+        try:
+            assignment = msgspec.convert(msg.data, Assignment)
+            self._shard = Shard(assignment, self._token_file, self._log_in_locust)
+        except (CliffwatchError, msgspec.ValidationError) as error:
+            refusal = str(error)
+        self._running = None
+        answer = {"host": platform.node(), "pid": os.getpid(), "refusal": refusal}
+        if assignment is not None:
+            answer |= {"run_id": assignment.run_id, "shard": assignment.shard}
+        self._runner.send_message(messages.READY, answer)
+
+    def _on_go(self, msg: Any, **_: object) -> None:
+        if self._shard is not None and self._running is None:
+            self._heard_s = time.monotonic()
+            self._running = gevent.spawn(self._run, self._shard, int(msg.data["t0_unix_ns"]))
+
+    def _on_stop(self, msg: Any, **_: object) -> None:
+        gevent.spawn(self.stop, float(msg.data["drain_s"]))
+
+    def _run(self, shard: Shard, t0_unix_ns: int) -> None:
+        watch = gevent.spawn(self._watch_master, shard)
+        try:
+            self._finish(shard.run(t0_unix_ns))
+        finally:
+            watch.kill(block=False)
+
+    def _close_unstarted(self, shard: Shard) -> None:
+        self._finish(shard.close())
+
+    def _finish(self, report: WorkerReport) -> None:
+        self._shard = None
+        self._runner.send_message(messages.CLOSED, to_message(report))
+
+    def _watch_master(self, shard: Shard) -> None:
+        """Stop by ourselves when the master has gone: nobody else would."""
+        if not hasattr(self._runner, "master_host"):
+            return  # master and worker are one process
+        while time.monotonic() - self._heard_s < MASTER_SILENCE_S:
+            gevent.sleep(0.5)
+        logger.error("the master has been silent for %g s: stopping; this worker's rows are kept", MASTER_SILENCE_S)
+        shard.stop(0.0)
+        if self._running is not None:
+            self._running.join()
+        self._runner.client.close(linger=0)
+        self._runner.quit()
+
+    def _on_heartbeat(self, **_: object) -> None:
+        self._heard_s = time.monotonic()
+
+    def _on_report(self, data: dict[str, Any], **_: object) -> None:
+        report = self.report()
+        if report is not None:
+            data[messages.REPORT_KEY] = to_message(report)
+
+    def _on_quitting(self, **_: object) -> None:
+        self.stop(drain_s=0.0)
+
+    def _log_in_locust(self, row: RequestRow) -> None:
+        """Show the traffic in Locust's own statistics; its figures are rounded, ours are in the run folder."""
+        stats, name = self._environment.stats, f"/v1/{row.endpoint}"
+        for kind, at_ns in (("TTFT", row.first_token_ns), ("E2E", row.last_token_ns)):
+            if at_ns is not None:
+                stats.log_request(kind, name, (at_ns - row.intended_ns) / 1e6, row.bytes_received)
+        if row.outcome is not Outcome.OK:
+            if row.last_token_ns is None:
+                stats.log_request("E2E", name, None, 0)
+            stats.log_error("E2E", name, row.outcome.value)
