@@ -2,48 +2,96 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from cliffwatch.errors import InputError
+from cliffwatch.errors import InputError, shorten
 
 MAX_CONFIG_BYTES = 1 << 20
-MAX_ALIASES = 100
+MAX_NODES = 100_000  # after every alias is followed: what a "YAML bomb" would unfold to
+MAX_DEPTH = 40
 
 Model = TypeVar("Model", bound=BaseModel)
 
 
 class ConfigModel(BaseModel):
-    """Base of everything read from a file: unknown keys are errors, values are frozen."""
+    """Base of everything read from a file: unknown keys are errors, values are frozen.
+
+    A validator raises ValueError("what is wrong; allowed: what would be right").
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class _Loader(yaml.SafeLoader):
-    """SafeLoader that refuses duplicate keys and more than `MAX_ALIASES` aliases (a "YAML bomb")."""
+    """SafeLoader that reads scalars as YAML 1.2 does, and refuses duplicate keys and documents that unfold too far.
+
+    YAML 1.1, which the library speaks, makes 8 of `010`, 90 of `1:30` and false of `off`.
+    """
 
     def __init__(self, stream: str) -> None:
         super().__init__(stream)
-        self._aliases = 0
+        self._nodes = self._depth = 0
+        self._sizes: dict[int, tuple[int, int]] = {}  # nodes and depth below a composed node, aliases followed
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        if self.check_event(yaml.events.AliasEvent):
-            self._aliases += 1
-            if self._aliases > MAX_ALIASES:
-                raise yaml.MarkedYAMLError(problem=f"more than {MAX_ALIASES} aliases")
-        return super().compose_node(parent, index)
+        event: Any = self.peek_event()  # type: ignore[no-untyped-call]
+        self._nodes += 1
+        self._depth += 1
+        _bound(event, self._nodes, self._depth)
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        if isinstance(event, yaml.events.AliasEvent):
+            if id(node) not in self._sizes:
+                raise _refusal("an alias inside of what it names", event)
+        elif node is not None:
+            sizes = [self._sizes[id(child)] for child in _children(node)]
+            nodes, depth = 1 + sum(size[0] for size in sizes), 1 + max((size[1] for size in sizes), default=0)
+            _bound(event, nodes, depth)
+            self._sizes[id(node)] = nodes, depth
+        return node
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen: set[str] = set()
+        seen: set[tuple[str, str]] = set()
         for key, _ in node.value:
-            if key.value in seen and key.tag != "tag:yaml.org,2002:merge":
-                raise yaml.MarkedYAMLError(problem=f"key {key.value!r} stands twice", problem_mark=key.start_mark)
-            if isinstance(key.value, str):
-                seen.add(key.value)
+            if isinstance(key, yaml.ScalarNode):
+                if (key.tag, key.value) in seen:
+                    raise _refusal(f"key {shorten(key.value)} stands twice", key)
+                seen.add((key.tag, key.value))
         return super().construct_mapping(node, deep=deep)
+
+
+def _bound(event: Any, nodes: int, depth: int) -> None:
+    if nodes > MAX_NODES:
+        raise _refusal(f"more than {MAX_NODES} values", event)
+    if depth > MAX_DEPTH:
+        raise _refusal(f"nested more than {MAX_DEPTH} deep", event)
+
+
+def _refusal(problem: str, place: Any) -> yaml.MarkedYAMLError:
+    return yaml.MarkedYAMLError(problem=problem, problem_mark=place.start_mark)
+
+
+def _children(node: yaml.Node) -> list[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        return [child for pair in node.value for child in pair]
+    return list(node.value) if isinstance(node, yaml.SequenceNode) else []
+
+
+_Loader.yaml_implicit_resolvers = {}
+for _tag, _pattern, _starts in (
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("bool", r"true|True|TRUE|false|False|FALSE", list("tTfF")),
+    ("int", r"[-+]?(?:0|[1-9][0-9]*)", list("-+0123456789")),
+    ("float", r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", list("-+.0123456789")),
+    ("float", r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)", list("-+.")),
+    ("merge", r"<<", ["<"]),
+):
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"(?:{_pattern})\\Z"), _starts)
 
 
 def load_config(path: Path, model: type[Model]) -> Model:
@@ -78,11 +126,17 @@ def parse_config(text: str, model: type[Model], *, source: str) -> Model:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = f"line {mark.line + 1}, column {mark.column + 1}" if mark else None
-        raise InputError(f"is not valid YAML: {error.problem or error}", file=source, field=place) from error
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise InputError(f"is not valid YAML: {error}", file=source) from error
+        problem = " ".join(part for part in (error.context, error.problem) if part)
+        raise InputError(f"is not valid YAML: {problem}", file=source, field=place) from error
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        message = f"is not valid YAML: character {error.character!r}"
+        raise InputError(message, file=source, field=f"line {line}") from error
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError) as error:
+        # what the library's constructors raise for a tag that its value contradicts, such as `!!bool 7`
+        raise InputError("is not valid YAML: a value is not what its tag says, or too long", file=source) from error
     if not isinstance(data, dict):
-        raise InputError("must be a mapping of keys to values", file=source, value=data, allowed=_keys(model))
+        raise InputError("must be a mapping of keys to values", file=source, value=data, allowed=_keys([model]))
     return check_config(data, model, source=source)
 
 
@@ -91,35 +145,83 @@ def check_config(data: dict[str, Any], model: type[Model], *, source: str) -> Mo
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        first, *others = error.errors(include_url=False)
-        message = first["msg"].removeprefix("Value error, ").rstrip(".")
+        # an unknown key comes first: a key that seems to be missing is often the same one, misspelt
+        first, *others = sorted(error.errors(include_url=False), key=lambda fault: fault["type"] != "extra_forbidden")
+        field, models = _place(model, data, first["loc"])
+        if discriminator := first.get("ctx", {}).get("discriminator"):  # the key that tells which model it is
+            field += "." + discriminator.strip("'")
+        message, value, allowed = _explain(first, models)
         if others:
-            message += f" (and {len(others)} more faults)"
-        unknown = first["type"] == "extra_forbidden"
+            message += f" (and {len(others)} more fault{'s' if len(others) > 1 else ''})"
         raise InputError(
-            "unknown key" if unknown else message,
-            file=source,
-            field=".".join(str(part) for part in first["loc"]) or None,
-            value=None if unknown else first["input"],
-            allowed=_keys(_model_at(model, first["loc"][:-1])) if unknown else None,
+            message, file=source, field=field.removeprefix(".") or None, value=value, allowed=allowed
         ) from error
 
 
-def _keys(model: type[BaseModel]) -> str:
-    return "the keys " + ", ".join(sorted(field.alias or name for name, field in model.model_fields.items()))
+def _explain(fault: Any, models: list[type[BaseModel]]) -> tuple[str, object, str | None]:
+    """What is wrong, the value found and what is allowed, of one pydantic error at a place for `models`."""
+    kind, value, context = fault["type"], fault["input"], fault.get("ctx", {})
+    keys = _keys(models)
+    if kind in _WORDS:
+        return _WORDS[kind], value, keys
+    if kind in _WORDS_WITHOUT_VALUE:
+        return _WORDS_WITHOUT_VALUE[kind], None, keys
+    if "discriminator" in context:
+        kinds = ", ".join(sorted(tag for model in models for tag in _tags(model)))
+        return "unknown" if "tag" in context else "is missing", context.get("tag"), kinds
+    if "min_length" in context:
+        return "has too little", value, f"{context['min_length']} at least"
+    if "max_length" in context:
+        return "has too much", value, f"{context['max_length']} at most"
+    message, _, allowed = fault["msg"].removeprefix("Value error, ").partition("; allowed: ")
+    for opening in ("Input should be ", "must be "):
+        if message.startswith(opening):
+            return "cannot be used", value, message.removeprefix(opening)
+    return message, value, allowed or None
 
 
-def _model_at(model: type[BaseModel], location: tuple[int | str, ...]) -> type[BaseModel]:
-    """The nested model that a pydantic error location points at, or the outer one where it cannot be told."""
-    current = model
+_WORDS = {
+    "model_type": "must be a mapping of keys to values",
+    "model_attributes_type": "must be a mapping of keys to values",
+    "invalid_key": "a key must be text, in quotes where it looks like something else",
+}
+_WORDS_WITHOUT_VALUE = {"missing": "is missing", "extra_forbidden": "unknown key"}
+
+
+def _place(model: type[BaseModel], data: object, location: tuple[int | str, ...]) -> tuple[str, list[type[BaseModel]]]:
+    """Where a pydantic error location is in the file as it was written, and the models that may stand there.
+
+    For an unknown key the models are those of the mapping it stands in. Locations hold labels besides keys, for the
+    member of a union that was tried: these are no part of the place, but tell which model it was.
+    """
+    written, models = "", [model]
     for part in location:
-        found = _models_in(current.model_fields[str(part)].annotation) if str(part) in current.model_fields else []
-        tagged = [item for item in _models_in(model) if item.__name__ == part]
-        if len(found) == 1:
-            current = found[0]
-        elif tagged:
-            current = tagged[0]
-    return current
+        fields = {field.alias or name: field for one in models for name, field in one.model_fields.items()}
+        if isinstance(part, int):
+            written += f"[{part}]"
+            data = data[part] if isinstance(data, list | tuple) and part < len(data) else None
+        elif part in fields or (isinstance(data, dict) and part in data):
+            written += f".{part if part.isidentifier() and len(part) < 80 else shorten(part)}"
+            data = data.get(part) if isinstance(data, dict) else None
+            models = _models_in(fields[part].annotation) if part in fields else models
+        else:
+            models = [one for one in models if _has_label(one, part)] or models
+    return written.removeprefix("."), models
+
+
+def _has_label(model: type[BaseModel], label: str) -> bool:
+    return label == model.__name__ or label in _tags(model)
+
+
+def _tags(model: type[BaseModel]) -> list[str]:
+    """The texts that tell this member of a union from the others."""
+    kinds = [field.annotation for field in model.model_fields.values() if get_origin(field.annotation) is Literal]
+    return [str(tag) for kind in kinds for tag in get_args(kind)]
+
+
+def _keys(models: list[type[BaseModel]]) -> str | None:
+    names = {field.alias or name for model in models for name, field in model.model_fields.items()}
+    return "the keys " + ", ".join(sorted(names)) if names else None
 
 
 def _models_in(annotation: object) -> list[type[BaseModel]]:

@@ -45,7 +45,7 @@ class CliffwatchError(Exception):
         self.allowed = allowed
 
     def __str__(self) -> str:
-        place = ": ".join(part for part in (self.file, self.field) if part)
+        place = ": ".join(_printable(part) for part in (self.file, self.field) if part)
         text = f"{place}: {self.message}" if place else self.message
         if self.value is not None:
             text += f"; got {shorten(self.value)}"
@@ -78,3 +78,8 @@ def shorten(value: object, limit: int = 80) -> str:
     """`repr` of a value, cut to `limit` characters so that a huge input cannot flood a terminal."""
     text = repr(value)
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def _printable(text: str) -> str:
+    """Text without control characters, which a file or key name may smuggle to a terminal."""
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)

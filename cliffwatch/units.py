@@ -21,6 +21,9 @@ _QUANTITY = re.compile(
     r"\s*([+-]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:e[+-]?\d{1,3})?)\s*([a-z%]*)\s*", re.ASCII | re.IGNORECASE
 )
 
+# unit, its size in seconds, and the length from which the next unit is shown
+_SHOWN = (("µs", 1e-6, 1e-3), ("ms", 1e-3, 1.0), ("s", 1.0, 120.0), ("min", 60.0, 7200.0), ("h", 3600.0, 3.6e6))
+
 DURATION_FORMS = "a number of seconds or text such as 250ms, 2s, 5m, 1h, 30d"
 TOKEN_FORMS = "a whole number of tokens or text such as 512, 1k, 32k (k = 1024)"
 SHARE_FORMS = "a number between 0 and 1 or text such as 95%"
@@ -83,13 +86,19 @@ def parse_whole(value: object) -> int:
 
 
 def format_seconds(seconds: float | None) -> str:
-    """A latency for people: `–` when unknown (never 0), else three significant digits in us, ms, s or min."""
-    if seconds is None or math.isnan(seconds):
+    """A length of time for people: `–` when unknown (never 0), else three significant digits and a unit."""
+    if seconds is None or not math.isfinite(seconds):
         return "–"
-    for limit, factor, unit in ((1e-3, 1e6, "µs"), (1.0, 1e3, "ms"), (120.0, 1.0, "s")):
-        if abs(seconds) < limit:
-            return f"{seconds * factor:.3g} {unit}"
-    return f"{seconds / 60:.3g} min"
+    for unit, size, following in _SHOWN:
+        rounded = float(f"{seconds / size:.3g}")  # before the unit is chosen: 999.6 ms is 1 s
+        if abs(rounded) * size < following:
+            return f"{rounded:.0f} {unit}" if abs(rounded) >= 100 else f"{rounded:.3g} {unit}"
+    return f"{seconds / 3600:.0f} h"
+
+
+def format_tokens(tokens: int) -> str:
+    """`8k` for 8192; 1000 stays `1000`, since k is 1024 here. Reads back by `parse_tokens`."""
+    return f"{tokens // 1024}k" if tokens and tokens % 1024 == 0 else str(tokens)
 
 
 Seconds = Annotated[float, BeforeValidator(parse_seconds), PlainSerializer(float, return_type=float)]

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import Field, ValidationInfo, field_validator
 
 from cliffwatch.config import ConfigModel, check_config, load_config, parse_config
+from cliffwatch.cost.price import HardwareCost
 from cliffwatch.errors import InputError
 from cliffwatch.units import Number, Seconds, Share, TokenCount, WholeNumber
 
@@ -200,13 +201,6 @@ class Sampling(ConfigModel):
         return self.model_dump(exclude_none=True)
 
 
-class HardwareCost(ConfigModel):
-    """What the hardware under the target costs."""
-
-    gpu_hour_usd: Annotated[Number, Field(ge=0, le=1_000_000)]
-    gpus: Annotated[Number, Field(gt=0, le=1_000_000)] = 1.0
-
-
 class Workload(ConfigModel):
     """One workload file. Times in seconds, lengths in tokens a prompt, rates in requests a second."""
 
@@ -312,17 +306,18 @@ def preset_text(name: str) -> str:
 
 
 def load_workload(path_or_preset: str) -> Workload:
-    """The workload in a file, or of a preset such as `longtail` (a file of that name is meant by `./longtail`).
+    """The workload in a file or, where there is no such file, of a preset such as `longtail`.
 
     Raises:
         InputError: no such file or preset, or a file that is not a workload; names field, value and what is allowed.
     """
-    if path_or_preset in preset_names():
-        return parse_config(preset_text(path_or_preset), Workload, source=f"preset {path_or_preset}")
     path = Path(path_or_preset)
-    if not path.exists():
-        presets = ", ".join(preset_names())
-        raise InputError("no such file", file=path_or_preset, allowed=f"a workload file, or a preset: {presets}")
+    if path.is_dir() or not path.exists():
+        if path_or_preset in preset_names():
+            return parse_config(preset_text(path_or_preset), Workload, source=f"preset {path_or_preset}")
+        if not path.exists():
+            presets = ", ".join(preset_names())
+            raise InputError("no such file", file=path_or_preset, allowed=f"a workload file, or a preset: {presets}")
     return load_config(path, Workload)
 
 
