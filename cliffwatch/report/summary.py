@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import duckdb
 from pydantic import BaseModel, ConfigDict
 
 from cliffwatch.cost.price import Price
 from cliffwatch.cost.work import Work, in_phase, measure_work
+from cliffwatch.records.folder import SLO_FILE
 from cliffwatch.records.manifest import Manifest, Verdict, VerdictState
 from cliffwatch.records.reader import RunReader
 from cliffwatch.records.schema import FAILURES, Outcome, Phase
+from cliffwatch.report.query import OK, ok_in, row, rows
 from cliffwatch.slo.judge import judge, partial_note, price_of
 from cliffwatch.slo.judgement import Judgement, Quantile
 from cliffwatch.slo.quantiles import PERCENTILES, quantiles
 from cliffwatch.slo.spec import SloFile, load_slo
 
-SLO_FILE = "slo.yaml"
 TOP_ERRORS = 8
+MESSAGE_LENGTH = 200
 
 # Shown for every run, in this order; the first of a pair is for open-loop runs, where waiting to be sent counts too.
 SHOWN = {
@@ -149,7 +151,7 @@ def summarize(reader: RunReader, slo: SloFile | None, *, phase: Phase | None = P
             work=work,
             throughput=_throughput(work),
             price=judgement.price if judgement else price_of(manifest, work),
-            apart=tuple(_apart(connection, other) for other in (Phase.COLD, Phase.WARMUP) if _has(connection, other)),
+            apart=tuple(_apart(connection)),
         )
 
 
@@ -157,19 +159,14 @@ def _figures(
     connection: duckdb.DuckDBPyConnection, manifest: Manifest, phase: Phase | None
 ) -> tuple[FigureSummary, ...]:
     chosen = {label: pair[0] if manifest.open_loop else pair[1] for label, pair in SHOWN.items()}
-    return tuple(
-        _figure(connection, label, figure, f"outcome = '{Outcome.OK}' AND {in_phase(phase)}")
-        for label, figure in chosen.items()
-        if figure
-    )
+    return tuple(_figure(connection, label, figure, ok_in(phase)) for label, figure in chosen.items() if figure)
 
 
 def _figure(connection: duckdb.DuckDBPyConnection, label: str, figure: str, condition: str) -> FigureSummary:
+    aggregates = (f"{function}({figure})" for function in ("count", "avg", "min", "max"))
     levels = list(PERCENTILES.values())
-    n, mean, low, high, values = _row(
-        connection,
-        f"SELECT count({figure}), avg({figure}), min({figure}), max({figure}), quantile_cont({figure}, {levels})"  # noqa: S608
-        f" FROM requests WHERE {condition}",
+    n, mean, low, high, values = row(
+        connection, f"{', '.join(aggregates)}, quantile_cont({figure}, {levels})", condition
     )
     return FigureSummary(
         label=label, figure=figure, n=n, mean=mean, min=low, max=high, percentiles=quantiles(values, n)
@@ -177,12 +174,10 @@ def _figure(connection: duckdb.DuckDBPyConnection, label: str, figure: str, cond
 
 
 def _outcomes(connection: duckdb.DuckDBPyConnection, phase: Phase | None) -> tuple[OutcomeCount, ...]:
-    rows = connection.execute(
-        f"SELECT outcome, count(*) AS n FROM requests WHERE {in_phase(phase)} GROUP BY 1 ORDER BY n DESC, outcome"  # noqa: S608
-    ).fetchall()
-    total = sum(n for _, n in rows)
+    found = rows(connection, "outcome, count(*) AS n", in_phase(phase), "GROUP BY 1 ORDER BY n DESC, outcome")
+    total = sum(n for _, n in found)
     return tuple(
-        OutcomeCount(outcome=Outcome(name), kind=_kind(Outcome(name)), n=n, share=n / total) for name, n in rows
+        OutcomeCount(outcome=Outcome(name), kind=_kind(Outcome(name)), n=n, share=n / total) for name, n in found
     )
 
 
@@ -193,11 +188,13 @@ def _kind(outcome: Outcome) -> str:
 
 
 def _errors(connection: duckdb.DuckDBPyConnection, phase: Phase | None) -> tuple[ErrorCount, ...]:
-    rows = connection.execute(
-        f"SELECT outcome, left(error, 200), count(*) AS n FROM requests WHERE error IS NOT NULL AND {in_phase(phase)}"  # noqa: S608
-        f" GROUP BY 1, 2 ORDER BY n DESC, 1, 2 LIMIT {TOP_ERRORS}"
-    ).fetchall()
-    return tuple(ErrorCount(outcome=Outcome(outcome), message=message, n=n) for outcome, message, n in rows)
+    found = rows(
+        connection,
+        f"outcome, left(error, {MESSAGE_LENGTH}), count(*) AS n",
+        f"error IS NOT NULL AND {in_phase(phase)}",
+        f"GROUP BY 1, 2 ORDER BY n DESC, 1, 2 LIMIT {TOP_ERRORS}",
+    )
+    return tuple(ErrorCount(outcome=Outcome(outcome), message=message, n=n) for outcome, message, n in found)
 
 
 def _throughput(work: Work) -> Throughput:
@@ -208,17 +205,11 @@ def _throughput(work: Work) -> Throughput:
     )
 
 
-def _has(connection: duckdb.DuckDBPyConnection, phase: Phase) -> bool:
-    return bool(_row(connection, f"SELECT count(*) FROM requests WHERE {in_phase(phase)}")[0])  # noqa: S608
-
-
-def _apart(connection: duckdb.DuckDBPyConnection, phase: Phase) -> PhaseSummary:
-    ok = f"outcome = '{Outcome.OK}'"
-    n, good = _row(connection, f"SELECT count(*), count(*) FILTER ({ok}) FROM requests WHERE {in_phase(phase)}")  # noqa: S608
-    ttft = _figure(connection, "TTFT, service", "ttft_s", f"{ok} AND {in_phase(phase)}")
-    return PhaseSummary(phase=phase, n=n, ok=good, ttft=ttft)
-
-
-def _row(connection: duckdb.DuckDBPyConnection, query: str) -> tuple[Any, ...]:
-    row = connection.execute(query).fetchone()
-    return row if row is not None else ()
+def _apart(connection: duckdb.DuckDBPyConnection) -> Iterator[PhaseSummary]:
+    """The cold start and the warm-up, each where the run has any."""
+    for phase in (Phase.COLD, Phase.WARMUP):
+        n, good = row(connection, f"count(*), count(*) FILTER ({OK})", in_phase(phase))
+        if n:
+            yield PhaseSummary(
+                phase=phase, n=n, ok=good, ttft=_figure(connection, "TTFT, service", "ttft_s", ok_in(phase))
+            )

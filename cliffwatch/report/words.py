@@ -58,7 +58,7 @@ def usd(value: float | None) -> str:
 
 
 def price_figures(price: Price) -> tuple[tuple[str, float | None, str], ...]:
-    """The prices of a run: what each is for, the money, and the key of `Price.undefined` that says why there is none."""
+    """Prices of a run: what each is for, the money, the key of `Price.undefined` that says why there is none."""
     return (
         ("per request", price.usd_per_request, "usd_per_request"),
         ("per million input tokens", price.usd_per_million_input_tokens, "usd_per_million_input_tokens"),

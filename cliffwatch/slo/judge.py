@@ -158,6 +158,7 @@ def _result(sql: _Sql, row: dict[str, Any]) -> ObjectiveResult:
         label=objective.label,
         threshold_s=objective.threshold,
         target=objective.target,
+        figure=sql.figure,
         clock=clocks[0] if clocks else None,
         input_tokens=Bucket(min=bucket.min, max=bucket.max) if bucket else None,
         n=n,

@@ -41,6 +41,7 @@ class ObjectiveResult(_Result):
     """One objective on one run.
 
     Attributes:
+        figure: the column of `requests` that is judged; null for availability.
         clock: where the judged times start; null for availability and per-token figures.
         n: requests that count, good + bad.
         censored: of `bad`, those that waited at least the threshold in vain (time-outs, stalls).
@@ -55,6 +56,7 @@ class ObjectiveResult(_Result):
     label: str
     threshold_s: float | None
     target: float
+    figure: str | None
     clock: Clock | None
     input_tokens: Bucket | None
     n: int

@@ -197,7 +197,7 @@ const cliffwatch = (() => {
 
   /**
    * A grid as a table. data: {caption, corner, rows: [text], columns: [text], cells[r][c]: {value, n, few},
-   *   unit, threshold?: number (cells above it carry ▲)}
+   *   unit, thresholds?: [number or null a row] (cells above carry ▲)}
    */
   function heatmap(element, data) {
     const format = formats[data.unit ?? "s"];
@@ -206,12 +206,12 @@ const cliffwatch = (() => {
     const low = Math.log(Math.min(...known));
     const span = Math.log(Math.max(...known)) - low || 1;
     const heat = (value) => (value > 0 ? Math.min(HEAT_STEPS - 1, Math.floor(((Math.log(value) - low) / span) * HEAT_STEPS)) : 0);
-    const cellOf = (cell) => (cell.value === null
+    const cellOf = (cell, limit) => (cell.value === null
       ? node("td", { class: "none" }, node("b", {}, "–"), node("small", {}, `n ${count(cell.n)}`))
-      : node("td", { "data-heat": heat(cell.value), "data-few": cell.few, "data-over": data.threshold && cell.value > data.threshold },
+      : node("td", { "data-heat": heat(cell.value), "data-few": cell.few, "data-over": limit && cell.value > limit },
         node("b", {}, format(cell.value)), node("small", {}, `n ${count(cell.n)}${cell.few ? " †" : ""}`)));
     const head = node("tr", {}, node("th", { scope: "col" }, data.corner), ...data.columns.map((text) => node("th", { scope: "col" }, text)));
-    const body = data.rows.map((text, row) => node("tr", {}, node("th", { scope: "row" }, text), ...data.cells[row].map(cellOf)));
+    const body = data.rows.map((text, row) => node("tr", {}, node("th", { scope: "row" }, text), ...data.cells[row].map((cell) => cellOf(cell, data.thresholds?.[row]))));
     element.replaceChildren(node("table", { class: "heatmap" },
       node("caption", {}, data.caption), node("thead", {}, head), node("tbody", {}, ...body)));
   }

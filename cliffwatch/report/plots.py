@@ -1,0 +1,186 @@
+"""The data of the report's plots, binned in DuckDB: its size does not grow with the run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import duckdb
+from pydantic import BaseModel, ConfigDict
+
+from cliffwatch.cost.work import in_phase
+from cliffwatch.records.schema import Phase
+from cliffwatch.report.query import FAILED, OK, ok_in, row, rows
+from cliffwatch.slo.judgement import Bucket, ObjectiveResult, Quantile
+from cliffwatch.slo.quantiles import quantile
+from cliffwatch.slo.spec import format_tokens
+from cliffwatch.surface.grid import Grid, heatmap
+
+# A time bin holds this many requests on average: its P95 then rests on one or two of them, which is enough to see a
+# trend and is marked as few; more bins would only show noise.
+REQUESTS_PER_BIN = 40
+MAX_TIME_BINS = 120
+BIN_STEPS_S = (0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 86400)
+MAX_DISTRIBUTION_BINS = 80
+BINS_PER_DECADE = (40, 20, 10, 5)
+SHORTEST_S = 1e-6
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class Distribution(_Part):
+    """Counts of a latency over logarithmic bins: `edges` in seconds are one more than `counts`."""
+
+    label: str
+    figure: str
+    n: int
+    edges: tuple[float, ...]
+    counts: tuple[int, ...]
+
+
+class TimeBin(_Part):
+    """Requests that were due within one bin; latencies in seconds, of the successful ones."""
+
+    start_s: float
+    n: int
+    failed: int
+    p50: Quantile
+    p95: Quantile
+
+
+class Timeline(_Part):
+    """One latency over the time at which requests were due, from the run's zero."""
+
+    label: str
+    figure: str
+    bin_s: float
+    bins: tuple[TimeBin, ...]
+
+
+class HeatCell(_Part):
+    value: float | None
+    n: int
+    few: bool
+
+
+class Heatmap(_Part):
+    """A grid with its labels: cells[r][c] belongs to rows[r] (input tokens a prompt) and columns[c] (batch).
+
+    `thresholds_s[r]` is the strictest objective that all lengths of the row have; null where there is none.
+    """
+
+    label: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    cells: tuple[tuple[HeatCell, ...], ...]
+    thresholds_s: tuple[float | None, ...]
+
+
+def distribution(connection: duckdb.DuckDBPyConnection, label: str, figure: str, phase: Phase | None) -> Distribution:
+    """Bin one latency of the successful requests; as fine as `MAX_DISTRIBUTION_BINS` allows over its range."""
+    value = f"greatest({figure}, {SHORTEST_S})"
+    condition = f"{figure} IS NOT NULL AND {ok_in(phase)}"
+    low, high, n = row(connection, f"min({value}), max({value}), count(*)", condition)
+    if not n:
+        return Distribution(label=label, figure=figure, n=0, edges=(), counts=())
+    decades = math.log10(high / low)
+    per_decade = next((per for per in BINS_PER_DECADE if decades * per < MAX_DISTRIBUTION_BINS), BINS_PER_DECADE[-1])
+    number = f"floor(log10({value}) * {per_decade})::INTEGER"
+    found = dict(rows(connection, f"{number}, count(*)", condition, "GROUP BY 1"))
+    numbers = range(min(found), max(found) + 1)
+    return Distribution(
+        label=label,
+        figure=figure,
+        n=n,
+        edges=tuple(10 ** (number / per_decade) for number in range(numbers.start, numbers.stop + 1)),
+        counts=tuple(found.get(number, 0) for number in numbers),
+    )
+
+
+def timeline(connection: duckdb.DuckDBPyConnection, label: str, figure: str, phase: Phase | None) -> Timeline:
+    """P50 and P95 of one latency, and failures, over the time at which requests were due."""
+    condition = in_phase(phase)
+    start, end, n = row(connection, "min(intended_ns) / 1e9, max(intended_ns) / 1e9, count(*)", condition)
+    if not n:
+        return Timeline(label=label, figure=figure, bin_s=BIN_STEPS_S[0], bins=())
+    bin_s = _bin_width(end - start, n)
+    found = rows(
+        connection,
+        f"floor(intended_ns / 1e9 / {bin_s})::BIGINT AS bin, count(*), count(*) FILTER ({FAILED}),"
+        f" count({figure}) FILTER ({OK}), quantile_cont({figure}, [0.5, 0.95]) FILTER ({OK})",
+        condition,
+        "GROUP BY 1 ORDER BY 1",
+    )
+    return Timeline(
+        label=label, figure=figure, bin_s=bin_s, bins=tuple(_time_bin(bin_s, *one) for one in _filled(found))
+    )
+
+
+def _bin_width(span_s: float, n: int) -> float:
+    bins = max(1, min(MAX_TIME_BINS, n // REQUESTS_PER_BIN))
+    wanted = span_s / bins
+    return next((step for step in BIN_STEPS_S if step >= wanted), math.ceil(wanted / 86400) * 86400.0)
+
+
+def _filled(found: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Rows with the bins that no request was due in, so that a gap in the traffic is seen as one."""
+    by_bin = {one[0]: one for one in found}
+    return [by_bin.get(number, (number, 0, 0, 0, None)) for number in range(found[0][0], found[-1][0] + 1)]
+
+
+def _time_bin(bin_s: float, number: int, n: int, failed: int, observed: int, values: list[float] | None) -> TimeBin:
+    p50, p95 = values if values is not None else (None, None)
+    return TimeBin(
+        start_s=number * bin_s,
+        n=n,
+        failed=failed,
+        p50=quantile(p50, observed, 0.50),
+        p95=quantile(p95, observed, 0.95),
+    )
+
+
+def latency_heatmap(
+    connection: duckdb.DuckDBPyConnection,
+    label: str,
+    figure: str,
+    statistic: str,
+    phase: Phase | None,
+    objectives: Sequence[ObjectiveResult],
+) -> Heatmap:
+    """Latency over input length and batch, with the objectives that its cells are held against."""
+    grid = heatmap(connection, figure, statistic, phase=str(phase) if phase else "all")
+    return Heatmap(
+        label=label,
+        rows=row_labels(grid),
+        columns=tuple(str(value) for value in grid.column_values),
+        cells=tuple(tuple(HeatCell(value=cell.value, n=cell.n, few=cell.few) for cell in line) for line in grid.cells),
+        thresholds_s=tuple(_strictest(objectives, figure, low, high) for low, high in pairwise(grid.row_edges)),
+    )
+
+
+def _strictest(objectives: Sequence[ObjectiveResult], figure: str, low: int, high: int) -> float | None:
+    """The lowest threshold of the objectives on `figure` whose bucket holds all lengths low <= x < high."""
+    held = [
+        one.threshold_s
+        for one in objectives
+        if one.figure == figure and one.threshold_s is not None and _covers(one.input_tokens, low, high)
+    ]
+    return min(held, default=None)
+
+
+def _covers(bucket: Bucket | None, low: int, high: int) -> bool:
+    return bucket is None or (bucket.min <= low and (bucket.max is None or high - 1 <= bucket.max))
+
+
+def row_labels(grid: Grid) -> tuple[str, ...]:
+    """Such as `1k–1.4k` for each bin of lengths, from its lower edge up to the next one."""
+    names = [_length(edge) for edge in grid.row_edges]
+    return tuple(f"{low}–{high}" for low, high in pairwise(names))
+
+
+def _length(tokens: int) -> str:
+    return f"{tokens / 1024:.3g}k" if tokens >= 1024 else format_tokens(tokens)

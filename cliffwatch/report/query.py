@@ -1,0 +1,29 @@
+"""Queries over the view `requests`, put together from names and numbers of this project's own tables only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+
+from cliffwatch.cost.work import in_phase
+from cliffwatch.records.schema import FAILURES, Outcome, Phase
+
+OK = f"outcome = '{Outcome.OK}'"
+FAILED = f"outcome IN ({', '.join(repr(str(outcome)) for outcome in sorted(FAILURES))})"
+
+
+def rows(connection: duckdb.DuckDBPyConnection, columns: str, condition: str, tail: str = "") -> list[tuple[Any, ...]]:
+    """All rows of a select over `requests`; `tail` groups, orders and limits."""
+    query = f"SELECT {columns} FROM requests WHERE {condition} {tail}"  # noqa: S608  see the module
+    return connection.execute(query).fetchall()
+
+
+def row(connection: duckdb.DuckDBPyConnection, columns: str, condition: str) -> tuple[Any, ...]:
+    """The one row of aggregates over `requests`."""
+    return rows(connection, columns, condition)[0]
+
+
+def ok_in(phase: Phase | None) -> str:
+    """The condition that keeps the successful requests of a phase."""
+    return f"{OK} AND {in_phase(phase)}"
