@@ -1,0 +1,54 @@
+"""The application: routes, the page's files, error shape and response headers put together."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.resources import files
+from pathlib import Path
+
+from fastapi import FastAPI
+from fastapi.responses import FileResponse
+from fastapi.staticfiles import StaticFiles
+
+from cliffwatch import __version__
+from cliffwatch.slo.spec import SloFile
+from services.slo import problems, routes
+from services.slo.metrics import ServiceMetrics
+from services.slo.middleware import ResponseMiddleware
+from services.slo.service import Service
+from services.slo.store import RunStore
+
+PAGE = Path(__file__).parent / "static"
+LOOK = Path(str(files("cliffwatch.report"))) / "assets"  # the look that page and HTML report share
+
+
+def create_app(store: RunStore, slo: SloFile | None = None) -> FastAPI:
+    """The SLO service over `store`; `slo`, where given, judges every run in place of the run's own SLO file."""
+    service = Service(store, slo)
+    metrics = ServiceMetrics()
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        yield
+        service.answers.close()
+
+    app = FastAPI(
+        title="cliffwatch SLO service",
+        summary="Attainment, percentiles and latency surfaces of load runs, live while a run goes on.",
+        version=__version__,
+        docs_url=None,  # both load scripts from another host
+        redoc_url=None,
+        lifespan=lifespan,
+    )
+    problems.install(app)
+    app.include_router(routes.router(service, metrics))
+
+    @app.get("/", include_in_schema=False)
+    async def page() -> FileResponse:
+        return FileResponse(PAGE / "index.html", headers={"Cache-Control": "no-cache"})
+
+    app.mount("/static", StaticFiles(directory=PAGE))
+    app.mount("/assets", StaticFiles(directory=LOOK))
+    app.add_middleware(ResponseMiddleware, observe=metrics.observe)
+    return app

@@ -1,0 +1,82 @@
+"""`cliffwatch serve`: the SLO service on a socket of this machine."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from pathlib import Path
+
+import typer
+import uvicorn
+
+from cliffwatch.errors import InputError
+from cliffwatch.slo.spec import load_slo
+from services.slo.app import create_app
+from services.slo.store import RunStore
+
+MAX_CONNECTIONS = 256
+KEEP_ALIVE_S = 5
+GRACE_S = 5
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def serve(
+    runs: Path = typer.Option(..., help="A folder of run folders, or one run folder."),
+    slo: str | None = typer.Option(None, help="Judge every run by this SLO file instead of its own."),
+    host: str = typer.Option("127.0.0.1", help="Address to listen on; 0.0.0.0 is every interface, without a login."),
+    port: int = typer.Option(8080, min=0, max=65535, help="Port to listen on; 0 takes a free one."),
+) -> None:
+    """Serve the SLO API and web page over a folder of runs, live while a run goes on. Reads only; Ctrl-C ends it."""
+    service = create_app(RunStore(runs), None if slo is None else load_slo(slo))
+    with _listen(host, port) as listener:
+        address = _address(listener)
+        typer.echo(f"cliffwatch serves {runs} at {address}/ (API: {address}/openapi.json); Ctrl-C ends it")
+        config = uvicorn.Config(
+            service,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            limit_concurrency=MAX_CONNECTIONS,
+            timeout_keep_alive=KEEP_ALIVE_S,
+            timeout_graceful_shutdown=GRACE_S,
+        )
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """A listening socket. Raises InputError saying which of host and port cannot be had, and what would do."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    except (OSError, UnicodeError) as error:
+        raise InputError(
+            f"cannot be resolved: {error}", field="--host", value=host, allowed="an address or name of this machine"
+        ) from error
+    listener = socket.socket(family, kind, protocol)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(address)
+        listener.listen()
+    except OSError as error:
+        listener.close()
+        raise _refusal(error, host, port) from error
+    return listener
+
+
+def _refusal(error: OSError, host: str, port: int) -> InputError:
+    if error.errno == errno.EADDRINUSE:
+        return InputError("is taken", field="--port", value=port, allowed="another port, or 0 for a free one")
+    if error.errno == errno.EACCES:
+        return InputError("may not be opened by this user", field="--port", value=port, allowed="1024 or more")
+    if error.errno == errno.EADDRNOTAVAIL:
+        return InputError("is not of this machine", field="--host", value=host, allowed="127.0.0.1, ::1 or 0.0.0.0")
+    return InputError(f"cannot be opened: {os.strerror(error.errno or 0)}", field="--port", value=port)
+
+
+def _address(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -1,0 +1,74 @@
+"""Query parameters of the API, checked before any file is opened; an unknown one is refused, not ignored."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic_core import PydanticCustomError
+
+from cliffwatch.records.figures import FIGURES
+from cliffwatch.records.schema import Phase
+from cliffwatch.surface.grid import COLUMN_DIMENSIONS, ROW_DIMENSIONS, STATISTICS
+
+MAX_BINS = 500
+MAX_RUNS = 1000
+_ACRONYMS = frozenset({"ttft", "ttfa", "e2e", "itl", "tpot", "ntpot"})
+
+
+def _one_of(names: Collection[str]) -> Any:
+    """A text that must be one of `names`: in the OpenAPI as an enum, in a refusal as what is allowed."""
+
+    def check(name: str) -> str:
+        if name not in names:
+            raise PydanticCustomError("one_of", "is not one of the allowed values", {"expected": ", ".join(names)})
+        return name
+
+    return (AfterValidator(check), Field(json_schema_extra={"enum": list(names)}))
+
+
+def label(metric: str) -> str:
+    """A metric's name for people: `ttft_user_s` is `TTFT (user)`."""
+    words = metric.removesuffix("_s").split("_")
+    spoken = [f"({word})" if word == "user" else word.upper() if word in _ACRONYMS else word for word in words]
+    return " ".join(spoken)
+
+
+Metric = Annotated[str, *_one_of(FIGURES)]
+PhaseName = Annotated[str, *_one_of([phase.value for phase in Phase])]
+
+
+class _Parameters(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class NoParameters(_Parameters):
+    """For routes that take none."""
+
+
+class ListParameters(_Parameters):
+    limit: int = Field(200, ge=1, le=MAX_RUNS, description="At most this many runs, newest first.")
+
+
+class PhaseParameters(_Parameters):
+    phase: PhaseName = Field("measured", description="The part of the run.")
+
+
+class MetricParameters(PhaseParameters):
+    metric: Metric = Field("ttft_user_s", description="A figure of a request, as /v1/metrics lists them.")
+
+
+class HeatmapParameters(MetricParameters):
+    statistic: Annotated[str, *_one_of(STATISTICS)] = Field("p95", description="What each cell shows of the metric.")
+    rows: Annotated[str, *_one_of(ROW_DIMENSIONS)] = Field("input_tokens", description="Binned by half octaves.")
+    columns: Annotated[str, *_one_of(COLUMN_DIMENSIONS)] = Field("batch", description="One column a value.")
+    threshold: float | None = Field(
+        None, allow_inf_nan=False, description="With statistic `attainment`, and only then: in the metric's unit."
+    )
+
+
+class TimelineParameters(MetricParameters):
+    bins: int = Field(
+        120, ge=1, le=MAX_BINS, description="At most so many (one more where ends do not fall on a bin's edge)."
+    )

@@ -1,0 +1,100 @@
+"""One request's way: find the run, compare ETags, compute the answer off the event loop or take the kept one."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+import duckdb
+from fastapi import Request, Response
+from pydantic import BaseModel
+
+from cliffwatch import __version__
+from cliffwatch.errors import InputError, RunError
+from cliffwatch.records.manifest import RunState
+from cliffwatch.records.reader import RunReader
+from cliffwatch.records.schema import Phase
+from cliffwatch.report.summary import Report, own_slo, summarize
+from cliffwatch.slo.spec import SloFile
+from services.slo.answers import Answers, Value
+from services.slo.problems import UnsettledRunError
+from services.slo.readers import Readers
+from services.slo.store import RunFolder, RunStore
+
+
+class Service:
+    """What the routes share: the folder, the answers, and the SLO file that overrides the runs' own."""
+
+    def __init__(self, store: RunStore, slo: SloFile | None) -> None:
+        self.store = store
+        self.slo = slo
+        self.answers = Answers()
+        self._readers = Readers()
+        identity = f"{__version__} {'' if slo is None else slo.model_dump_json()}"
+        self._salt = hashlib.sha256(identity.encode()).hexdigest()
+
+    async def compute(self, folder: RunFolder, question: str, view: Callable[[RunReader], Value]) -> Value:
+        """`view` of a run, kept under `question` for as long as the run's rows stay as they are. Raises RunError."""
+        key = (folder.run_id, question)
+        return await self.answers.get(key, folder.fingerprint, partial(self._read, folder, view))
+
+    async def report(self, folder: RunFolder, phase: str) -> Report:
+        """The run's judged report: attainment, outcomes and metrics are all parts of it. Raises RunError."""
+        return await self.compute(folder, f"report {phase}", partial(self._report, folder, Phase(phase)))
+
+    async def answer(
+        self, request: Request, run_id: str, view: Callable[[RunFolder], Awaitable[BaseModel]]
+    ) -> Response:
+        """`view` of that run as JSON; 304 where the client has what the rows still say.
+
+        Raises:
+            UnknownRunError, RunError.
+        """
+        folder = await self.answers.look(partial(self.store.find, run_id))
+        tag = _tag(folder.fingerprint, request.url.path, request.url.query, self._salt)
+        if _holds(request, tag):
+            return Response(status_code=304, headers=_headers(tag))
+        return Response((await view(folder)).model_dump_json(), media_type="application/json", headers=_headers(tag))
+
+    def _report(self, folder: RunFolder, phase: Phase, reader: RunReader) -> Report:
+        try:
+            slo = self.slo or own_slo(folder.path)
+        except InputError as error:  # of the run's folder, not of the request
+            raise RunError(error.message, file=error.file, field=error.field, value=error.value) from error
+        return summarize(reader, slo, phase=phase)
+
+    def _read(self, folder: RunFolder, view: Callable[[RunReader], Value]) -> Value:
+        reader = self._readers.open(folder)
+        try:
+            return view(reader)
+        except RunError as error:
+            live = reader.manifest.state is RunState.RUNNING
+            kind = UnsettledRunError if live else RunError
+            message = folder.told(error.message)
+            raise kind(message, file=error.file, field=error.field, value=error.value, allowed=error.allowed) from error
+        except duckdb.Error as error:
+            message = f"cannot be queried: {folder.told(str(error).splitlines()[0])}"
+            raise RunError(message, file=folder.run_id) from error
+
+
+def content_answer(request: Request, answer: BaseModel) -> Response:
+    """`answer` as JSON, tagged by its content: for what can change without a row being written."""
+    text = answer.model_dump_json()
+    tag = _tag(text)
+    if _holds(request, tag):
+        return Response(status_code=304, headers=_headers(tag))
+    return Response(text, media_type="application/json", headers=_headers(tag))
+
+
+def _tag(*parts: str) -> str:
+    return f'"{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:24]}"'
+
+
+def _holds(request: Request, tag: str) -> bool:
+    given = request.headers.get("if-none-match", "")
+    return tag in [one.strip().removeprefix("W/") for one in given.split(",")]
+
+
+def _headers(tag: str) -> dict[str, str]:
+    return {"ETag": tag, "Cache-Control": "no-cache"}

@@ -1,0 +1,26 @@
+/* The API, as functions. The browser's cache and the service's ETags make an unchanged answer cost a 304. */
+
+export class ApiError extends Error {
+  constructor(problem) {
+    super(problem.detail);
+    Object.assign(this, { status: problem.status, title: problem.title, problem });
+  }
+}
+
+/** Answer of `path`. Throws ApiError for a refusal, TypeError where the service cannot be reached. */
+export async function get(path, parameters = {}) {
+  const query = new URLSearchParams(parameters).toString();
+  const response = await fetch(query ? `${path}?${query}` : path, { cache: "no-cache", signal: AbortSignal.timeout(30_000) });
+  if (response.ok) return response.json();
+  throw new ApiError(await response.json().catch(() => ({ status: response.status, title: response.statusText, detail: `HTTP ${response.status}` })));
+}
+
+const run = (id, part) => `/v1/runs/${encodeURIComponent(id)}${part}`;
+
+export const runs = () => get("/v1/runs");
+export const detail = (id) => get(run(id, ""));
+export const attainment = (id) => get(run(id, "/attainment"));
+export const heatmap = (id, metric, statistic, threshold) => get(run(id, "/heatmap"), { metric, statistic, ...(threshold && { threshold }) });
+export const timeline = (id, metric) => get(run(id, "/timeline"), { metric });
+export const outcomes = (id) => get(run(id, "/outcomes"));
+export const choices = () => get("/v1/metrics");

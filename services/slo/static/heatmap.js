@@ -1,0 +1,86 @@
+/* The heatmap as a grid that can be walked with the arrow keys; the line under it reads out the cell in hand. */
+
+import { byId, node, show } from "./dom.js";
+import { count, plural } from "./words.js";
+
+let shown = null;
+
+const UNITS = { s: "seconds", ratio: "share", requests: "count" };
+const PLAIN = (value) => String(Number(value.toPrecision(3)));
+
+/** `limit` is the threshold of the run's objective on this metric, where it has one: cells above it are marked. */
+export function showHeatmap(answer, limit) {
+  shown = answer;
+  const box = byId("heatmap");
+  byId("readout").hidden = Boolean(answer.note);
+  if (answer.note) return show(box, node("p", { class: "empty" }, answer.note));
+  const fresh = node("div");
+  cliffwatch.heatmap(fresh, {
+    caption: `${words(answer.statistic)} of ${answer.label}, ${plural(answer.n, "request")} of the ${answer.phase} phase`,
+    corner: `${answer.row_name} ↓ ${answer.column_name} →`,
+    rows: answer.row_labels, columns: answer.column_labels, unit: { seconds: "s" }[UNITS[answer.unit]] ?? UNITS[answer.unit] ?? "",
+    threshold: answer.unit === "s" ? limit : null,
+    cells: answer.values.map((row, r) => row.map((value, c) => ({ value, n: answer.counts[r][c], few: answer.few[r][c] }))),
+  });
+  asGrid(fresh.querySelector("table"));
+  show(box, ...fresh.childNodes);
+  keepOneTabStop(box);
+  readOut(box.querySelector("td:focus") ?? box.querySelector("td:hover"));
+}
+
+const words = (statistic) => (/^p\d/.test(statistic) ? statistic.toUpperCase() : statistic);
+
+function asGrid(table) {
+  if (!table) return;
+  table.setAttribute("role", "grid");
+  table.querySelectorAll("tbody tr").forEach((row, r) => row.querySelectorAll("td").forEach((cell, c) => {
+    cell.setAttribute("role", "gridcell");
+    cell.setAttribute("aria-label", sentence(r, c));
+    Object.assign(cell.dataset, { r, c });
+  }));
+}
+
+function sentence(r, c) {
+  const value = shown.values[r][c];
+  const place = `${shown.row_name} ${shown.row_labels[r]}, ${shown.column_name} ${shown.column_labels[c]}`;
+  const n = shown.counts[r][c];
+  if (value === null) return `${place}: ${n ? `too few requests to show, n ${count(n)}` : "no requests"}`;
+  const format = cliffwatch.format[UNITS[shown.unit]] ?? PLAIN;
+  return `${place}: ${words(shown.statistic)} ${format(value)}, n ${count(n)}${shown.few[r][c] ? ", few samples" : ""}`;
+}
+
+const REST = "Hover over a cell, or walk the grid with the arrow keys, to read it out. † marks few samples.";
+
+function readOut(cell) {
+  byId("readout").textContent = cell ? sentence(Number(cell.dataset.r), Number(cell.dataset.c)) : REST;
+}
+
+/** One cell is in the tab order: the one that had the focus last. */
+function keepOneTabStop(box, chosen = box.querySelector('td[tabindex="0"]') ?? box.querySelector("td")) {
+  for (const cell of box.querySelectorAll("td")) cell.tabIndex = cell === chosen ? 0 : -1;
+}
+
+const STEPS = {
+  ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1],
+  Home: [0, -Infinity], End: [0, Infinity], PageUp: [-Infinity, 0], PageDown: [Infinity, 0],
+};
+
+/** Listen once; the cells come and go. */
+export function watchHeatmap() {
+  const box = byId("heatmap");
+  const cellOf = (event) => event.target.closest("td[data-r]");
+  box.addEventListener("focusin", (event) => { const cell = cellOf(event); if (cell) { keepOneTabStop(box, cell); readOut(cell); } });
+  box.addEventListener("focusout", () => readOut(null));
+  box.addEventListener("pointerover", (event) => { const cell = cellOf(event); if (cell) readOut(cell); });
+  box.addEventListener("pointerleave", () => readOut(box.querySelector("td:focus")));
+  box.addEventListener("keydown", (event) => {
+    const step = STEPS[event.key];
+    const cell = cellOf(event);
+    if (!step || !cell || event.altKey || event.metaKey) return;
+    event.preventDefault();
+    const clamp = (value, count_) => Math.min(count_ - 1, Math.max(0, value));
+    const r = clamp(Number(cell.dataset.r) + step[0], shown.row_labels.length);
+    const c = clamp(Number(cell.dataset.c) + step[1], shown.column_labels.length);
+    box.querySelector(`td[data-r="${r}"][data-c="${c}"]`).focus();
+  });
+}

@@ -1,0 +1,22 @@
+/* Where the reader is, in the address: `#run=ID&metric=ttft_user_s&statistic=p95`. A link shows the same again. */
+
+const DEFAULTS = { run: "", metric: "ttft_user_s", statistic: "p95", threshold: "" };
+
+export function read() {
+  const given = new URLSearchParams(location.hash.slice(1));
+  return Object.fromEntries(Object.entries(DEFAULTS).map(([key, value]) => [key, given.get(key) || value]));
+}
+
+export function href(change) {
+  const place = { ...read(), ...change };
+  const kept = Object.entries(place).filter(([key, value]) => value && value !== DEFAULTS[key]);
+  return `#${new URLSearchParams(kept)}`;
+}
+
+/** Go there; `replace` leaves no step in the history (for what the page chose by itself). */
+export function go(change, { replace = false } = {}) {
+  const target = href(change);
+  if (target === location.hash) return;
+  if (replace) history.replaceState(null, "", target);
+  else location.hash = target;
+}

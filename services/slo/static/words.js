@@ -1,0 +1,22 @@
+/* How the page says times and amounts. */
+
+const { count, seconds, share } = cliffwatch.format;
+export { count, seconds, share };
+
+const CLOCK = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const DATE = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit" });
+
+export const clock = (unix_s) => CLOCK.format(new Date(unix_s * 1000));
+export const date = (unix_s) => (unix_s === null ? "–" : DATE.format(new Date(unix_s * 1000)));
+
+/** A length of time in whole steps: `45 s`, `12 min`, `3 h`, `5 d`. */
+export function span(length_s) {
+  for (const [limit, unit_s, unit] of [[120, 1, "s"], [7200, 60, "min"], [172800, 3600, "h"]]) {
+    if (length_s < limit) return `${Math.max(0, Math.floor(length_s / unit_s))} ${unit}`;
+  }
+  return `${Math.floor(length_s / 86400)} d`;
+}
+
+export const usd = (amount) => (amount === null ? "–" : `$${Number(amount.toPrecision(3))}`);
+export const ago = (unix_s) => `${span(Date.now() / 1000 - unix_s)} ago`;
+export const plural = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;

@@ -1,0 +1,224 @@
+"""What a run shows, as the API's answers: pure functions of a reader, or of a report already made of it."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any
+
+from cliffwatch.errors import RunError
+from cliffwatch.records.figures import FIGURES
+from cliffwatch.records.reader import RunReader
+from cliffwatch.records.schema import FAILURES, NOT_SERVED, Outcome, Phase
+from cliffwatch.report.summary import Report
+from cliffwatch.stats import sample_needs
+from cliffwatch.surface.grid import Grid, heatmap
+from services.slo.models import (
+    Attainment,
+    Heatmap,
+    Outcomes,
+    Percentile,
+    Percentiles,
+    RunDetail,
+    RunItem,
+    RunRows,
+    Timeline,
+)
+from services.slo.parameters import HeatmapParameters, MetricParameters, TimelineParameters, label
+from services.slo.store import ListedRun
+
+NO_DATA = "no data yet"
+NO_SLO = "no SLO file: start the run, or this service, with --slo FILE to have it judged"
+LEVELS = (0.5, 0.9, 0.95, 0.99, 0.999)
+WIDTHS_S = tuple(step * 10.0**power for power in range(-1, 7) for step in (1, 2, 5))
+REQUESTS_A_BIN = 40  # twice what a P95 needs to be shown, since arrivals vary
+OK = f"outcome = '{Outcome.OK.value}'"
+
+
+def item(run: ListedRun) -> RunItem:
+    """A run as the list has it."""
+    return RunItem.model_validate(_item(run))
+
+
+def _item(run: ListedRun) -> dict[str, Any]:
+    manifest = run.manifest
+    own: dict[str, Any] = {
+        "id": run.folder.run_id,
+        "state": "damaged" if manifest is None else manifest.state.value,
+        "problem": run.problem,
+        "live": run.live,
+        "changed_unix_s": run.folder.changed_unix_s,
+        "verdict": manifest.verdict.state.value if manifest and manifest.verdict else None,
+        "issued": manifest.accounting.issued if manifest and manifest.accounting else None,
+    }
+    return dict.fromkeys(RunItem.model_fields) | (manifest.model_dump() if manifest else {}) | own
+
+
+def rows(reader: RunReader) -> RunRows:
+    """What can only be told by counting."""
+    with reader.connect() as connection:
+        found = connection.execute(
+            "SELECT phase, count(*), max(ended_ns) / 1e9 FROM requests GROUP BY phase ORDER BY phase"
+        ).fetchall()
+    counts = {phase: count for phase, count, _ in found}
+    ends = [end for _, _, end in found if end is not None]
+    return RunRows(rows=sum(counts.values()), phases=counts, elapsed_s=max(ends) if ends else None)
+
+
+def detail(run: ListedRun, counted: RunRows) -> RunDetail:
+    """A run with its rows counted. Raises RunError where its manifest cannot be read (any more)."""
+    manifest = run.manifest
+    if manifest is None:
+        raise RunError(run.problem or "cannot be read", file=run.folder.run_id)
+    verdict = manifest.verdict
+    return RunDetail.model_validate(
+        manifest.model_dump(exclude={"state", "verdict"})
+        | _item(run)
+        | counted.model_dump()
+        | {"reasons": verdict.reasons if verdict else [], "note": None if counted.rows else NO_DATA}
+    )
+
+
+def attainment(run_id: str, report: Report) -> Attainment:
+    """The judgement, or why there is none."""
+    note = NO_SLO if report.judgement is None else None if report.n else NO_DATA
+    return Attainment(run=run_id, note=note, judgement=report.judgement)
+
+
+def outcomes(run_id: str, report: Report) -> Outcomes:
+    """How the requests ended."""
+    return Outcomes(
+        run=run_id,
+        phase=report.phase,
+        n=report.n,
+        outcomes=list(report.outcomes),
+        errors=list(report.errors),
+        note=None if report.n else NO_DATA,
+    )
+
+
+def percentiles(run_id: str, reader: RunReader, asked: MetricParameters) -> Percentiles:
+    """The distribution of a metric over the successful requests."""
+    with reader.connect() as connection:
+        n, mean, least, greatest, values = connection.execute(
+            f"SELECT count({asked.metric}), avg({asked.metric}), min({asked.metric}), max({asked.metric}),"  # noqa: S608
+            f" quantile_cont({asked.metric}, {list(LEVELS)}) FROM requests WHERE {OK} AND phase = ?",
+            [asked.phase],
+        ).fetchone() or (0, None, None, None, None)
+    return Percentiles(
+        run=run_id,
+        metric=asked.metric,
+        unit=FIGURES[asked.metric].unit,
+        phase=asked.phase,
+        n=n,
+        mean=_known(mean),
+        least=_known(least),
+        greatest=_known(greatest),
+        percentiles=[_percentile(p, value, n) for p, value in zip(LEVELS, values or [None] * len(LEVELS), strict=True)],
+        note=None if n else NO_DATA,
+    )
+
+
+def _percentile(p: float, value: float | None, n: int) -> Percentile:
+    needs = sample_needs(p)
+    return Percentile(p=p, value=_known(value) if n >= needs.shown else None, few=n < needs.sure)
+
+
+def surface(run_id: str, reader: RunReader, asked: HeatmapParameters) -> Heatmap:
+    """The heatmap's grid. Raises InputError where statistic and threshold do not go together."""
+    grid = heatmap(
+        reader, asked.metric, asked.statistic, asked.rows, asked.columns, asked.phase, threshold=asked.threshold
+    )
+    return Heatmap(
+        run=run_id,
+        metric=asked.metric,
+        label=label(asked.metric),
+        unit=grid.unit,
+        statistic=asked.statistic,
+        phase=asked.phase,
+        row_name=asked.rows.replace("_", " "),
+        row_edges=list(grid.row_edges),
+        row_labels=_row_labels(grid),
+        column_name=asked.columns,
+        column_labels=[str(value) for value in grid.column_values],
+        values=[[_known(cell.value) for cell in row] for row in grid.cells],
+        counts=[[cell.n for cell in row] for row in grid.cells],
+        few=[[cell.few for cell in row] for row in grid.cells],
+        n=grid.n,
+        unplaced=grid.unplaced,
+        note=None if grid.n else NO_DATA,
+    )
+
+
+def _row_labels(grid: Grid) -> list[str]:
+    ends = [_tokens(edge) for edge in grid.row_edges]
+    return [f"{low}–{high}" for low, high in pairwise(ends)]
+
+
+def _tokens(count: int) -> str:
+    return str(count) if count < 1024 else f"{round(count / 1024, 1):g}k"
+
+
+def timeline(run_id: str, reader: RunReader, asked: TimelineParameters) -> Timeline:
+    """A metric and the failures over the run, in bins wide enough that most hold enough requests for a P95."""
+    with reader.connect() as connection:
+        count, first_s, last_s = connection.execute(
+            "SELECT count(*), min(intended_ns) / 1e9, max(intended_ns) / 1e9 FROM requests WHERE phase = ?",
+            [asked.phase],
+        ).fetchone() or (0, None, None)
+        width_s = _width_s(count, first_s, last_s, asked.bins) if count else None
+        found = connection.execute(_timeline_sql(asked.metric), [width_s, asked.phase]).fetchall() if count else []
+    bins = {row[0]: row[1:] for row in found}
+    span = range(min(bins), max(bins) + 1) if bins else range(0)
+    columns = [bins.get(number, (None, 0, 0, 0, 0)) for number in span]
+    needs = [sample_needs(p).shown for p in (0.5, 0.95)]
+    p50, p95 = (
+        [_known(values[i]) if values and n >= needs[i] else None for values, n, *_ in columns] for i in range(2)
+    )
+    return Timeline(
+        run=run_id,
+        metric=asked.metric,
+        label=label(asked.metric),
+        unit=FIGURES[asked.metric].unit,
+        phase=asked.phase,
+        width_s=width_s,
+        start_s=[round(number * width_s, 6) for number in span] if width_s else [],
+        p50=p50,
+        p95=p95,
+        counts=[column[1] for column in columns],
+        requests=[column[2] for column in columns],
+        failed=[column[3] for column in columns],
+        not_served=[column[4] for column in columns],
+        note=None if bins else NO_DATA,
+    )
+
+
+def _width_s(count: int, first_s: float, last_s: float, bins: int) -> float:
+    """The least width of 1, 2 or 5 times a power of ten that keeps to `bins` bins with enough requests in them."""
+    fitting = min(bins, math.ceil(count / REQUESTS_A_BIN))
+    least_s = max(last_s - first_s, WIDTHS_S[0]) / fitting
+    return next((width_s for width_s in WIDTHS_S if width_s >= least_s), least_s)
+
+
+def _timeline_sql(metric: str) -> str:
+    failed = ", ".join(f"'{outcome.value}'" for outcome in sorted(FAILURES))
+    not_served = ", ".join(f"'{outcome.value}'" for outcome in sorted(NOT_SERVED))
+    return f"""
+        SELECT floor(intended_ns / 1e9 / ?)::BIGINT AS bin, quantile_cont({metric}, [0.5, 0.95]) FILTER ({OK}),
+            count({metric}) FILTER ({OK}), count(*), count(*) FILTER (outcome IN ({failed})),
+            count(*) FILTER (outcome IN ({not_served}))
+        FROM requests WHERE phase = ? GROUP BY bin
+    """  # noqa: S608  a metric is a name in FIGURES
+
+
+def tally(reader: RunReader) -> dict[tuple[str, str], int]:
+    """Rows by phase and outcome; 0 for outcomes that did not occur, so that a counter exists before its first event."""
+    with reader.connect() as connection:
+        found = connection.execute("SELECT phase, outcome, count(*) FROM requests GROUP BY phase, outcome").fetchall()
+    present = {phase for phase, _, _ in found} | {Phase.MEASURED.value}
+    empty = {(phase, outcome.value): 0 for phase in sorted(present) for outcome in Outcome}
+    return empty | {(phase, outcome): count for phase, outcome, count in found}
+
+
+def _known(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
