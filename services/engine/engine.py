@@ -11,9 +11,9 @@ import time
 
 from services.engine.answering import Answer, Choice
 from services.engine.clock import ScaledClock, Timer
-from services.engine.core import Core, Ended
+from services.engine.core import Core
 from services.engine.metrics import Metrics
-from services.engine.scheduler import Scheduler, Step
+from services.engine.scheduler import Scheduler, Sequence, Step
 
 CATCH_UP_S = 0.01  # a delay of the machine up to this is made up for; what is beyond stays a delay
 
@@ -80,19 +80,19 @@ class Engine:
 
     def _tick(self) -> None:
         self._armed_s = None
-        leaving, started = self._core.advance(self._clock.now_s())
+        turn = self._core.advance(self._clock.now_s())
         now_s = time.monotonic()
-        for ended in leaving:
-            self._deliver(ended, now_s)
-        if started is not None:
-            self._counters.started(started, now_s)
+        if turn.emitted:
+            self._deliver(turn.emitted, now_s)
+        if turn.started is not None:
+            self._counters.started(turn.started, now_s)
         self._arm()
 
-    def _deliver(self, ended: Ended, now_s: float) -> None:
+    def _deliver(self, emitted: list[Sequence], now_s: float) -> None:
         dirty: list[Answer] = []
         gaps: dict[float, int] = {}
         first_tokens = prefilled_tokens = 0
-        for sequence in ended.emitted:
+        for sequence in emitted:
             choice: Choice = sequence.tag
             answer = choice.answer
             if answer.cancelled:
@@ -157,8 +157,6 @@ class _Counters:
     def delivered(self, first_tokens: int, prefilled_tokens: int, gaps: dict[float, int]) -> None:
         """Count a step's tokens; sequences that moved together share one gap."""
         tokens = first_tokens + sum(gaps.values())
-        if not tokens:
-            return
         for gap_s, times in gaps.items():
             self.itl.observe(gap_s, times)
         self.generation.add(tokens)

@@ -28,6 +28,7 @@ class KvCache:
     def __init__(self, capacity_blocks: int, *, sharing: bool = True) -> None:
         self.capacity_blocks = capacity_blocks
         self.sharing = sharing
+        self.repeated_blocks = 0  # holds on shared blocks beyond the first on each
         self._private = 0
         self._shared: dict[int, int] = {}  # hash -> sequences holding it
         self._idle: OrderedDict[int, None] = OrderedDict()  # held by nobody, oldest first
@@ -59,7 +60,10 @@ class KvCache:
         """Hold shared blocks found by `match`."""
         for key in hashes:
             self._idle.pop(key, None)
-            self._shared[key] = self._shared.get(key, 0) + 1
+            holders = self._shared.get(key, 0)
+            self._shared[key] = holders + 1
+            if holders:
+                self.repeated_blocks += 1
 
     def take(self, blocks: int) -> None:
         """Take private blocks; the caller has checked `free_blocks`. Idle shared blocks make room, oldest first."""
@@ -87,6 +91,7 @@ class KvCache:
             holders = self._shared[key] - 1
             if holders:
                 self._shared[key] = holders
+                self.repeated_blocks -= 1
             else:
                 del self._shared[key]
                 self._idle[key] = None

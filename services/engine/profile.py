@@ -11,7 +11,7 @@ from pydantic import Field
 from cliffwatch.config import ConfigModel, load_config
 from cliffwatch.errors import InputError
 from cliffwatch.units import TokenCount
-from services.engine.core import FrontendTime
+from services.engine.core import IntakeTime
 from services.engine.step_time import StepTime
 
 PROFILES = Path(__file__).parent / "profiles"
@@ -53,7 +53,7 @@ class Profile(ConfigModel):
     model: str
     source: Source
     limits: EngineLimits
-    frontend: FrontendTime
+    intake: IntakeTime
     step_time: StepTime
 
 

@@ -242,4 +242,5 @@ class Scheduler:
             pairs=pairs,
             sequences=len(step.decoding),
             context_tokens=self._context_tokens,
+            repeated_tokens=min(self._context_tokens, self.kv.repeated_blocks * BLOCK_TOKENS),
         )

@@ -48,7 +48,7 @@ def build_engine(settings: Settings) -> Engine:
     profile = settings.profile
     kv = KvCache(profile.limits.kv_cache_tokens // BLOCK_TOKENS, sharing=settings.prefix_caching)
     scheduler = Scheduler(Limits(profile.limits.token_budget, settings.max_num_seqs), kv, profile.step_time)
-    core = Core(scheduler, profile.frontend, max_lag_s=CATCH_UP_S * settings.speed)
+    core = Core(scheduler, profile.intake, max_lag_s=CATCH_UP_S * settings.speed)
     return Engine(scheduler, core, ScaledClock(settings.speed), Metrics(settings.model, settings.max_model_len))
 
 

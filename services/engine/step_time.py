@@ -4,10 +4,13 @@ A step without prefill is bound by memory: the weights are read once, then every
 
     decode_base_s + decode_sequence_s * sequences + context_token_s * context tokens
 
+Where sequences of the batch share cache blocks, only the first reading of a block costs that much; the chip's own cache
+serves the repeated ones at `repeated_token_s`.
+
 A step with prefill is bound by arithmetic, but never shorter than launching its kernels:
 
     max(prefill_floor_s, prefill_token_s * new tokens + attention_pair_s * (new token, earlier token) pairs)
-        + the same two terms for the sequences that decode in it
+        + the same terms for the sequences that decode in it
 """
 
 from __future__ import annotations
@@ -23,11 +26,14 @@ class StepTime(ConfigModel):
     decode_base_s: float = Field(gt=0)
     decode_sequence_s: float = Field(ge=0)
     context_token_s: float = Field(ge=0)
+    repeated_token_s: float = Field(ge=0)
     prefill_floor_s: float = Field(ge=0)
     prefill_token_s: float = Field(ge=0)
     attention_pair_s: float = Field(ge=0)
 
-    def seconds(self, *, prefill_tokens: int, pairs: float, sequences: int, context_tokens: int) -> float:
+    def seconds(
+        self, *, prefill_tokens: int, pairs: float, sequences: int, context_tokens: int, repeated_tokens: int
+    ) -> float:
         """Seconds of a step.
 
         Args:
@@ -35,8 +41,13 @@ class StepTime(ConfigModel):
             pairs: for those, the sum over tokens of the tokens before each.
             sequences: sequences that get one token by decoding.
             context_tokens: tokens in the caches of those sequences.
+            repeated_tokens: how many of these lie in blocks that another sequence of the batch reads too.
         """
-        decode_s = self.decode_sequence_s * sequences + self.context_token_s * context_tokens
+        decode_s = (
+            self.decode_sequence_s * sequences
+            + self.context_token_s * (context_tokens - repeated_tokens)
+            + self.repeated_token_s * repeated_tokens
+        )
         if not prefill_tokens:
             return self.decode_base_s + decode_s
         prefill_s = self.prefill_token_s * prefill_tokens + self.attention_pair_s * pairs
