@@ -55,3 +55,11 @@ def prometheus_tools() -> Path:
     if not (monitoring.PROMETHEUS_BIN / "promtool").exists():
         absent("Prometheus", "tools-prometheus")
     return monitoring.PROMETHEUS_BIN
+
+
+@pytest.fixture(scope="session")
+def alertmanager_tools(prometheus_tools: Path) -> Path:
+    """As `prometheus_tools`, with all that Alertmanager needs to start."""
+    if not monitoring.ALERTMANAGER_TEMPLATES.exists():
+        absent(f"Alertmanager's {monitoring.ALERTMANAGER_TEMPLATES}", "tools-prometheus (as root)")
+    return prometheus_tools

@@ -13,6 +13,8 @@ from typing import Any
 from tests.servers.engines import ROOT
 from tests.servers.processes import Server, free_port, get_text, running
 
+# Debian's Alertmanager reads its templates from here and nowhere else.
+ALERTMANAGER_TEMPLATES = Path("/usr/share/prometheus/alertmanager/default.tmpl")
 PROMETHEUS_BIN = ROOT / ".tools" / "prometheus" / "bin"
 
 
