@@ -49,8 +49,8 @@ class ResponseReader:
         done: nothing that follows can matter: terminator or error seen, or the bytes are not the dialect.
     """
 
-    __slots__ = ("_decode", "_dialect", "_fault", "_finish", "_max_tokens", "_parser", "_prompts", "_terminated",
-                 "_usage", "_wrong", "chunks", "done")  # fmt: skip
+    __slots__ = ("_began", "_decode", "_dialect", "_fault", "_finish", "_max_tokens", "_parser", "_prompts",
+                 "_terminated", "_usage", "_wrong", "chunks", "done")  # fmt: skip
 
     def __init__(self, dialect: Dialect, batch: int, max_tokens: int | None = None) -> None:
         """Args: `batch`, the answers expected (prompts sent); `max_tokens`, the limit asked of each, for checks."""
@@ -63,6 +63,7 @@ class ResponseReader:
         self._finish: dict[int, str] = {}
         self._fault: StreamFault | None = None
         self._wrong: str | None = None
+        self._began = False  # an event came, if only half of one
         self._terminated = False
         self.done = False
         self.chunks = 0
@@ -75,7 +76,7 @@ class ResponseReader:
     @property
     def last_token_ns(self) -> int | None:
         """When the latest token-bearing chunk was read."""
-        return max((prompt.last_ns for prompt in self._prompts if prompt.chunks), default=None)
+        return latest([prompt.last_ns for prompt in self._prompts])
 
     def feed(self, stamp_ns: int, data: bytes) -> None:
         """Take the body bytes of one read, stamped right after it. Stamps never decrease."""
@@ -111,7 +112,7 @@ class ResponseReader:
         at_limit = reasons == ["length"] and len(self._finish) == len(self._prompts)
         counts = self._usage.counts([p.chunks for p in self._prompts], self._max_tokens, all_at_limit=at_limit)
         gaps_us = list(chain.from_iterable(prompt.gaps_us for prompt in self._prompts))
-        ends = [prompt.last_ns or None for prompt in self._prompts]
+        ends = [prompt.last_ns for prompt in self._prompts]
         return StreamResult(
             outcome=outcome,
             error=error,
@@ -135,11 +136,13 @@ class ResponseReader:
         for event in events:
             if self.done:
                 return
-            if not event.data.strip():
+            data = event.data.strip()
+            if not data:
                 continue
-            chunk = self._decode(event.data)
+            self._began = True
+            chunk = self._decode(data)
             if event.event == "error" and chunk.error is None:
-                chunk = Chunk(error=StreamFault(tidy(event.data.decode("utf-8", "replace"))))
+                chunk = Chunk(error=StreamFault(tidy(data.decode("utf-8", "replace"))))
             self._check_indexes(chunk)
             for delta in chunk.deltas:
                 self._prompts[delta.index].add(event.stamp_ns, reasoning=delta.kind == "reasoning")
@@ -177,7 +180,7 @@ class ResponseReader:
             return
         except CliffwatchError as error:
             self._refuse(str(error))
-        if not self._terminated and not self.chunks and self._parser.stray:
+        if not self._began and self._parser.stray:
             self._judge_stray(self._parser.stray)
 
     def _judge_stray(self, stray: bytes) -> None:
@@ -198,14 +201,13 @@ class ResponseReader:
         if given_up := FAULT_REASONS.intersection(self._finish.values()):
             return Outcome.STREAM_ERROR, f"the engine ended a prompt with finish reason {min(given_up)!r}"
         answered = clean and (self._dialect.ends_by_close or len(self._finish) == len(self._prompts))
-        began = self.chunks or self._finish
-        if not self._terminated and not answered and (began or not clean):
+        if not self._terminated and not answered and (self._began or not clean):
             return Outcome.TRUNCATED, "the stream ended without finish reason or terminator"
         return self._completeness()
 
     def _completeness(self) -> tuple[Outcome, str | None]:
         """The outcome of a stream that ended in order."""
-        silent = [i for i, prompt in enumerate(self._prompts) if not prompt.last_ns]
+        silent = [i for i, prompt in enumerate(self._prompts) if prompt.last_ns is None]
         unanswered = [i for i in silent if i not in self._finish]
         if len(silent) == len(self._prompts):
             return Outcome.EMPTY, "HTTP 200, but no token"

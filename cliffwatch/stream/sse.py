@@ -103,6 +103,8 @@ class SseParser:
                 self._field(stamp_ns, line)
             elif self._data:
                 events.append(self._event())
+            else:
+                self._type = b""
         return events
 
     def close(self, stamp_ns: int) -> list[Event]:

@@ -18,13 +18,13 @@ class PromptTimes:
     def __init__(self) -> None:
         self.first_ns: int | None = None
         self.answer_ns: int | None = None  # first chunk that is not reasoning
-        self.last_ns = 0
+        self.last_ns: int | None = None
         self.chunks = 0
         self.gaps_us: list[int] = []
 
     def add(self, stamp_ns: int, *, reasoning: bool) -> None:
         """Count a token-bearing chunk that was read at `stamp_ns`."""
-        if self.first_ns is None:
+        if self.last_ns is None:
             self.first_ns = stamp_ns
         else:
             self.gaps_us.append(min((stamp_ns - self.last_ns + 500) // 1000, _MAX_GAP_US))
@@ -35,7 +35,7 @@ class PromptTimes:
 
     def itl_s(self, tokens: float) -> float | None:
         """(last - first) / (tokens - 1); null under two tokens, and where one chunk brought them all."""
-        if self.first_ns is None or self.chunks < 2 or tokens < 2:
+        if self.first_ns is None or self.last_ns is None or self.chunks < 2 or tokens < 2:
             return None
         return (self.last_ns - self.first_ns) / (tokens - 1) / 1e9
 
