@@ -57,10 +57,10 @@ def fold_shard(run_dir: Path, shard: int) -> Fold:
     )
 
 
-def clear_shard(run_dir: Path, shard: int) -> None:
-    """Remove what the finished shard replaced: parts in order, then the journal. Raises RunError."""
-    leftovers = [*list_run(run_dir).parts.get(shard, ()), journal_path(run_dir, shard)]
-    for path in leftovers:
+def clear_shard(run_dir: Path, shard: int, *, journal: bool) -> None:
+    """Remove what the finished shard replaced: its parts, and its journal where that is wanted. Raises RunError."""
+    leftovers = list_run(run_dir).parts.get(shard, [])
+    for path in [*leftovers, journal_path(run_dir, shard)] if journal else leftovers:
         try:
             path.unlink(missing_ok=True)
         except OSError as error:

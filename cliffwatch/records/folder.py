@@ -151,7 +151,7 @@ def close_run(
 
 def _clear(run_dir: Path) -> None:
     for shard in list_run(run_dir).finals:
-        clear_shard(run_dir, shard)
+        clear_shard(run_dir, shard, journal=True)
 
 
 def _lost_rows(

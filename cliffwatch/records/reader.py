@@ -105,9 +105,8 @@ class RunReader:
     def _copy_files(self, sources: Sources) -> None:
         if self._database is None:
             self._database = _new_database()
-            self._database.register("nothing", ARROW_SCHEMA.empty_table())
-            self._database.execute("CREATE TABLE kept AS SELECT NULL::INTEGER AS _shard, * FROM nothing LIMIT 0")
-            self._database.execute(f"CREATE VIEW requests AS SELECT {view_columns()} FROM kept")  # noqa: S608
+            _create_empty(self._database)
+            _create_view(self._database, "kept")
         before = self._loaded or {}
         with _transaction(self._database):
             for shard, files in sources.items():
@@ -123,13 +122,21 @@ class RunReader:
 def connect_files(files: Sequence[Path]) -> duckdb.DuckDBPyConnection:
     """A database with the view `requests` over these Parquet files, which must stay where they are."""
     database = _new_database()
-    if files:
-        origin = _parquet(files)
-    else:
-        database.register("nothing", ARROW_SCHEMA.empty_table())
-        origin = "nothing"
-    database.execute(f"CREATE VIEW requests AS SELECT {view_columns()} FROM {origin}")  # noqa: S608  names are ours, quoted
+    if not files:
+        _create_empty(database)
+    _create_view(database, _parquet(files) if files else "kept")
     return database
+
+
+def _create_empty(database: duckdb.DuckDBPyConnection) -> None:
+    """A table `kept` for rows of a run, each with the shard that it came from."""
+    database.register("nothing", ARROW_SCHEMA.empty_table())
+    database.execute("CREATE TABLE kept AS SELECT NULL::INTEGER AS _shard, * FROM nothing LIMIT 0")
+    database.unregister("nothing")
+
+
+def _create_view(database: duckdb.DuckDBPyConnection, origin: str) -> None:
+    database.execute(f"CREATE VIEW requests AS SELECT {view_columns()} FROM {origin}")  # noqa: S608  ours, quoted
 
 
 def _new_database() -> duckdb.DuckDBPyConnection:
@@ -162,6 +169,9 @@ def _insert(database: duckdb.DuckDBPyConnection, shard: int, path: Path) -> None
 
 
 def _parquet(files: Sequence[Path]) -> str:
-    """The table function over exactly these files: quotes doubled, signs of a pattern taken literally."""
+    """The table function over exactly these files: quotes doubled, signs of a pattern taken literally.
+
+    Nor may a folder called `batch=16` stand in for a column, as DuckDB has it by default.
+    """
     literal = (re.sub(r"([*?\[])", r"[\1]", str(path)).replace("'", "''") for path in files)
-    return "read_parquet([" + ", ".join(f"'{name}'" for name in literal) + "])"
+    return "read_parquet([" + ", ".join(f"'{name}'" for name in literal) + "], hive_partitioning = false)"

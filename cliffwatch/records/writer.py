@@ -86,8 +86,7 @@ class ShardWriter:
         fold = fold_shard(self._run_dir, self._shard)
         self._journal.close()
         self._closed = True
-        if not fold.open:
-            clear_shard(self._run_dir, self._shard)
+        clear_shard(self._run_dir, self._shard, journal=not fold.open)
 
     def _roll(self) -> None:
         """Rows to a part, then a journal without them. A crash between the two leaves rows in both: folding knows."""
