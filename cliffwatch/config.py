@@ -167,12 +167,13 @@ def _explain(fault: Any, models: list[type[BaseModel]]) -> tuple[str, object, st
     if kind in _WORDS_WITHOUT_VALUE:
         return _WORDS_WITHOUT_VALUE[kind], None, keys
     if "discriminator" in context:
-        kinds = ", ".join(sorted(tag for model in models for tag in _tags(model)))
+        key = context["discriminator"].strip("'")
+        kinds = ", ".join(str(tag) for model in models for tag in get_args(model.model_fields[key].annotation))
         return "unknown" if "tag" in context else "is missing", context.get("tag"), kinds
     if "min_length" in context:
-        return "has too little", value, f"{context['min_length']} at least"
+        return "is too short", value, f"{context['min_length']} at least"
     if "max_length" in context:
-        return "has too much", value, f"{context['max_length']} at most"
+        return "is too long", value, f"{context['max_length']} at most"
     message, _, allowed = fault["msg"].removeprefix("Value error, ").partition("; allowed: ")
     for opening in ("Input should be ", "must be "):
         if message.startswith(opening):

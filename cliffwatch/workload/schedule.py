@@ -60,6 +60,7 @@ class PlanBlock:
     output_tokens: Column
     batch: Column
     prefix_group: Column
+    prefix_tokens: Column
     phase: Column
 
     def __len__(self) -> int:
@@ -73,6 +74,7 @@ class PlanBlock:
             self.output_tokens,
             self.batch,
             self.prefix_group,
+            self.prefix_tokens,
             self.phase,
         )
 
@@ -106,6 +108,13 @@ def phase_at(workload: Workload, request_id: int, elapsed_ns: int) -> Phase:
     return PHASES[int(_phase_index(workload, request_id, elapsed_ns))]
 
 
+def endpoint_of(workload: Workload, batch: int) -> str:
+    """The endpoint that takes a request of `batch` prompts."""
+    if workload.endpoint == "auto":
+        return "chat" if batch == 1 else "completions"
+    return workload.endpoint
+
+
 def split_users(users: int, shard: int, shards: int) -> int:
     """How many of a closed loop's users this shard runs; the parts differ by one at most and sum to `users`."""
     if not 0 <= shard < shards:
@@ -130,7 +139,7 @@ def schedule_hash(workload: Workload) -> str:
 def _shard(workload: Workload, shard: int, shards: int) -> Iterator[PlannedRequest]:
     for block in plan_blocks(workload):
         offset = (shard - int(block.request_id[0])) % shards
-        for index, intended, tokens, output, batch, group, phase in zip(
+        for index, intended, tokens, output, batch, group, prefix, phase in zip(
             *(column[offset::shards].tolist() for column in block.columns()), strict=True
         ):
             yield PlannedRequest(
@@ -142,21 +151,24 @@ def _shard(workload: Workload, shard: int, shards: int) -> Iterator[PlannedReque
                 cache="none" if group == NO_PREFIX else "prefix",
                 prefix_group=None if group == NO_PREFIX else group,
                 phase=PHASES[phase],
-                endpoint=_endpoint(workload, batch),
-                prefix_tokens=0 if group == NO_PREFIX else int(tokens * workload.cache.prefix_fraction),
+                endpoint=endpoint_of(workload, batch),
+                prefix_tokens=prefix,
             )
 
 
 def _block(workload: Workload, rng: dict[str, np.random.Generator], first: int, times: Column, count: int) -> PlanBlock:
     tokens = LENGTHS[workload.input_tokens.kind](workload.input_tokens, rng["input"], count)
     ids = np.arange(first, first + count)
+    groups = _prefix_groups(workload, rng["cache"], count)
+    shared = np.where(groups == NO_PREFIX, 0, np.floor(tokens * workload.cache.prefix_fraction)).astype(np.int64)
     return PlanBlock(
         request_id=ids,
         intended_ns=times[:count],
         input_tokens=tokens,
         output_tokens=LENGTHS[workload.output_tokens.kind](workload.output_tokens, rng["output"], count),
         batch=draw_batches(workload.batch, tokens, rng["batch"]),
-        prefix_group=_prefix_groups(workload, rng["cache"], count),
+        prefix_group=groups,
+        prefix_tokens=shared,
         phase=_phase_index(workload, ids, times[:count]),
     )
 
@@ -173,12 +185,6 @@ def _phase_index(workload: Workload, request_id: Any, elapsed_ns: Any) -> Any:
     measured_from = warm_from + workload.warmup.requests
     measured = (request_id >= measured_from) & (elapsed_ns >= round(workload.warmup.duration * 1e9))
     return (request_id >= warm_from) * 1 + measured * 1
-
-
-def _endpoint(workload: Workload, batch: int) -> str:
-    if workload.endpoint == "auto":
-        return "chat" if batch == 1 else "completions"
-    return workload.endpoint
 
 
 def _generator(seed: int, name: str) -> np.random.Generator:

@@ -205,6 +205,7 @@ class Workload(ConfigModel):
     """One workload file. Times in seconds, lengths in tokens a prompt, rates in requests a second."""
 
     name: Annotated[str, Field(min_length=1, max_length=100)] = "workload"
+    description: Annotated[str, Field(max_length=2000)] = ""
     seed: Annotated[WholeNumber, Field(ge=0, lt=1 << 63)] = 42
     duration: PositiveSeconds | None = None
     requests: Annotated[WholeNumber, Field(ge=1, le=MAX_REQUESTS)] | None = Field(default=None, validate_default=True)
@@ -277,12 +278,17 @@ class Workload(ConfigModel):
     @property
     def open_loop(self) -> bool:
         """Whether arrivals keep their own times, whatever the server does."""
-        return not isinstance(self.arrivals, ConcurrencyArrivals)
+        return self.users is None
 
     @property
     def rate(self) -> float | None:
         """Requests a second asked for; None in a closed loop, where the server decides."""
         return None if isinstance(self.arrivals, ConcurrencyArrivals) else self.arrivals.rate
+
+    @property
+    def users(self) -> int | None:
+        """Users of a closed loop; None in an open one."""
+        return self.arrivals.users if isinstance(self.arrivals, ConcurrencyArrivals) else None
 
     @property
     def planned_requests(self) -> int | None:
