@@ -128,7 +128,7 @@ class ResponseReader:
             output_tokens_source=counts.source,
             server_input_tokens=counts.input_tokens,
             cached_input_tokens=counts.cached_tokens,
-            finish_reason="+".join(reasons)[:64] or None,
+            finish_reason=tidy("+".join(reasons), 64) or None,
             warnings=tuple(self._warnings(outcome, counts, ends)),
         )
 

@@ -149,6 +149,13 @@ def test_a_failed_requests_usage_is_not_held_against_it() -> None:
     assert len(read((1, text("a") + text("b") + usage(1, 1) + DONE)).warnings) == 1
 
 
+def test_a_finish_reason_can_always_be_stored() -> None:
+    """Half a surrogate pair is no text that a file could hold, and length is the server's whim."""
+    result = read((1, b'data: {"choices":[{"text":"a","finish_reason":"st\\ud83dop' + b"x" * 999 + b'"}]}\n\n' + DONE))
+    assert result.finish_reason is not None
+    assert len(result.finish_reason.encode()) < 70
+
+
 def test_stalls_are_counted() -> None:
     reads = [(10.0 * i, text("a")) for i in range(5)]
     assert read(*reads, (1500, text("a")), (1501, DONE)).stalls == 1
