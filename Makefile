@@ -25,15 +25,15 @@ demo: $(RUNTIME) ## Stand-in engine, load, live page and report on this machine 
 test: $(DEV) ## All tests; those whose server is absent are skipped and say which target brings it (see `make tools`)
 	@$(BIN)/python -m pytest $(PYTEST)
 
-check: lint unit ## Format, lint, types, import contracts, unit tests
+check: lint unit ## lint and unit: what a commit must pass
 
-lint: $(DEV)
+lint: $(DEV) ## Format, lint, types, import contracts
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-unit: $(DEV)
+unit: $(DEV) ## Unit tests
 	@$(BIN)/python -m pytest -q -m "not integration and not e2e" $(PYTEST)
 
 bench: $(DEV) ## Run every benchmark once and print its figures
