@@ -6,7 +6,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from cliffwatch.config import ConfigModel, check_config, load_config, parse_config
 from cliffwatch.cost.price import HardwareCost
@@ -17,6 +17,14 @@ MAX_TOKENS = 1 << 24  # of one prompt; a hundred times the longest context on of
 MAX_REQUESTS = 1_000_000_000
 MAX_DURATION_S = 30 * 86_400.0  # times stay far inside what a double holds to the nanosecond
 
+
+def _one_line(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("holds a control character; allowed: one line of text")
+    return text
+
+
+Line = Annotated[str, AfterValidator(_one_line)]
 Tokens = Annotated[TokenCount, Field(ge=1, le=MAX_TOKENS)]
 PositiveSeconds = Annotated[Seconds, Field(gt=0, le=MAX_DURATION_S)]
 Rate = Annotated[Number, Field(ge=0.001, le=1_000_000)]
@@ -204,8 +212,8 @@ class Sampling(ConfigModel):
 class Workload(ConfigModel):
     """One workload file. Times in seconds, lengths in tokens a prompt, rates in requests a second."""
 
-    name: Annotated[str, Field(min_length=1, max_length=100)] = "workload"
-    description: Annotated[str, Field(max_length=2000)] = ""
+    name: Annotated[Line, Field(min_length=1, max_length=100)] = "workload"
+    description: Annotated[Line, Field(max_length=2000)] = ""
     seed: Annotated[WholeNumber, Field(ge=0, lt=1 << 63)] = 42
     duration: PositiveSeconds | None = None
     requests: Annotated[WholeNumber, Field(ge=1, le=MAX_REQUESTS)] | None = Field(default=None, validate_default=True)
@@ -218,7 +226,7 @@ class Workload(ConfigModel):
     warmup: Warmup = Warmup()
     max_lag: PositiveSeconds = 10.0
     endpoint: Literal["auto", "completions", "chat"] = "auto"
-    model: Annotated[str, Field(min_length=1, max_length=500)] | None = None
+    model: Annotated[Line, Field(min_length=1, max_length=500)] | None = None
     timeouts: Timeouts = Timeouts()
     sampling: Sampling = Sampling()
     cost: HardwareCost | None = None

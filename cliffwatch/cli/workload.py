@@ -1,0 +1,70 @@
+"""`cliffwatch workload`: preview, check and start workload files. Sends nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import typer
+from rich.console import Console
+
+from cliffwatch.errors import InputError
+from cliffwatch.workload.picture import render
+from cliffwatch.workload.preview import preview
+from cliffwatch.workload.spec import load_workload, preset_names, preset_text
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="Preview, check and create workload files.")
+
+_WORKLOAD = typer.Argument(..., metavar="FILE|PRESET", help="A workload file or the name of a preset.")
+
+
+@app.command(name="preview")
+def show(
+    workload: str = _WORKLOAD,
+    json: bool = typer.Option(False, "--json", help="Print the figures as JSON."),
+    shards: int = typer.Option(1, min=1, max=1000, help="Also show what each of so many workers would send."),
+) -> None:
+    """Print what a workload will send: rates, lengths, batches, phases, tokens. Sends nothing."""
+    try:
+        figures = preview(load_workload(workload), shards=shards)
+    except InputError as error:
+        error.file = error.file or workload
+        raise
+    if json:
+        typer.echo(msgspec.json.format(msgspec.json.encode(figures), indent=2))
+    else:
+        Console().print(render(figures))
+
+
+@app.command()
+def check(workload: str = _WORKLOAD) -> None:
+    """Say that a workload file is well formed, or what is wrong in it (exit code 2)."""
+    spec = load_workload(workload)
+    seconds = f"{spec.duration:g} s" if spec.duration else ""
+    requests = f"{spec.requests:,} requests" if spec.requests else ""
+    pace = f"{spec.users:,} users in a closed loop" if spec.users else f"{spec.arrivals.kind} arrivals, {spec.rate:g}/s"
+    typer.echo(f"{spec.name}: well formed; {pace}, for {' or '.join(filter(None, (seconds, requests)))}")
+
+
+@app.command()
+def init(
+    path: Path = typer.Argument(..., metavar="PATH", help="The file to write; it must not exist yet."),
+    preset: str = typer.Option("longtail", help="The preset to start from."),
+) -> None:
+    """Write a preset to a new file, to be changed to your own traffic."""
+    text = preset_text(preset)
+    try:
+        with path.open("x", encoding="utf-8") as stream:
+            stream.write(text)
+    except FileExistsError as error:
+        raise InputError("exists already", file=path, allowed="a new file") from error
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror or error}", file=path) from error
+    typer.echo(f"wrote {path}; look at it with: cliffwatch workload preview {path}")
+
+
+@app.command()
+def presets() -> None:
+    """List the workloads that come with cliffwatch."""
+    for name in preset_names():
+        typer.echo(f"{name}: {load_workload(name).description}")

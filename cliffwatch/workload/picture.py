@@ -1,0 +1,128 @@
+"""A workload's preview for a terminal, by rich."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from cliffwatch.units import format_seconds, format_tokens
+from cliffwatch.workload.preview import GridRow, Lengths, Preview
+
+UNKNOWN = "–"
+LEVELS = " ▁▂▃▄▅▆▇█"
+BAR = 24
+
+
+def render(preview: Preview) -> RenderableType:
+    """What will be sent, as tables and two plots; every statistic with its n."""
+    return Group(*(Padding(part, (0, 0, 1, 0)) for part in _parts(preview)))
+
+
+def _parts(preview: Preview) -> Iterator[RenderableType]:
+    heading = Text(preview.name, style="bold")
+    if preview.description:
+        heading.append(f"\n{preview.description}", style="not bold")
+    heading.append(f"\nseed {preview.seed}, schedule {preview.schedule_hash[:12]}; nothing was sent", style="dim")
+    yield heading
+    if not preview.complete:
+        yield Text(f"Only the first {preview.n:,} requests are previewed; all figures are over these.", style="yellow")
+    yield _rows(_load(preview))
+    if preview.arrivals_over_time:
+        yield _over_time(preview.arrivals_over_time, preview.duration_s)
+    yield _lengths(preview)
+    yield _grid(preview)
+    if len(preview.shards) > 1:
+        yield _shards(preview)
+
+
+def _load(preview: Preview) -> Iterator[tuple[str, str]]:
+    expected = preview.expected_requests
+    yield (
+        "requests",
+        f"{preview.n:,}" if preview.complete else f"about {expected:,.0f}" if expected else "as many as fit",
+    )
+    yield "duration", format_seconds(preview.duration_s) if preview.duration_s else "until the last request has ended"
+    if preview.users is not None:
+        yield "arrivals", f"closed loop, {preview.users:,} users: the server's pace decides"
+    else:
+        asked, achieved = (UNKNOWN if x is None else f"{x:.4g}/s" for x in (preview.rate_asked, preview.rate_achieved))
+        yield "arrivals", f"{preview.arrivals}, {asked} asked, {achieved} planned"
+    if preview.gaps:
+        gaps = preview.gaps
+        yield "gaps", f"CV {_number(gaps.cv)} (n = {gaps.n:,})"
+        yield "dispersion", f"{_number(gaps.dispersion)} (n = {gaps.bins:,} windows of {format_seconds(gaps.bin_s)})"
+    if preview.by_phase is None:
+        yield "phases", "warm-up by time, decided while running"
+    else:
+        yield "phases", ", ".join(f"{name} {count:,}" for name, count in preview.by_phase.items())
+    yield "endpoints", ", ".join(f"{name} {count:,}" for name, count in sorted(preview.by_endpoint.items()))
+    share = f"{preview.prefix_share:.1%} of requests (n = {preview.n:,})"
+    yield "shared prefix", f"{share}, {preview.shared_input_tokens:,} tokens" if preview.prefix_requests else "none"
+    yield "tokens", f"{preview.total_input_tokens:,} in, up to {preview.total_output_tokens:,} out"
+    yield "prompts", f"{preview.prompts:,}"
+
+
+def _rows(rows: Iterator[tuple[str, str]]) -> Table:
+    table = Table.grid(padding=(0, 2))
+    for name, text in rows:
+        table.add_row(Text(name, style="dim"), text)
+    return table
+
+
+def _over_time(counts: tuple[int, ...], duration_s: float | None) -> Text:
+    top = max(counts)
+    line = "".join(LEVELS[-(-count * (len(LEVELS) - 1) // top)] for count in counts)
+    return Text(f"arrivals over {format_seconds(duration_s)}, {top:,} at most in each of {len(counts)} parts\n{line}")
+
+
+def _lengths(preview: Preview) -> Table:
+    table = Table("tokens", box=None, pad_edge=False, header_style="dim")
+    for name in ("n", "min", "p50", "p95", "max", "mean"):
+        table.add_column(name, justify="right")
+    for name, lengths in (("input, a prompt", preview.input_tokens), ("output, a prompt", preview.output_tokens)):
+        table.add_row(name, *_length_cells(lengths))
+    return table
+
+
+def _length_cells(lengths: Lengths) -> list[str]:
+    figures = (lengths.n, lengths.min, lengths.p50, lengths.p95, lengths.max, lengths.mean)
+    return [f"{figure:,.0f}" for figure in figures]
+
+
+def _grid(preview: Preview) -> Table:
+    """Requests by input length and batch size, with a bar of each length's part."""
+    table = Table("input tokens", box=None, pad_edge=False, header_style="dim")
+    for size in preview.by_batch:
+        table.add_column(f"batch {size}", justify="right")
+    table.add_column(f"requests (n = {preview.n:,})")
+    top = max(sum(row.by_batch.values()) for row in preview.grid)
+    for row in preview.grid:
+        table.add_row(*_grid_cells(row, list(preview.by_batch), top))
+    totals = [f"{count:,} ({count / preview.n:.0%})" for count in preview.by_batch.values()]
+    table.add_row(Text("all", style="dim"), *totals, "")
+    return table
+
+
+def _grid_cells(row: GridRow, sizes: list[int], top: int) -> list[str]:
+    total = sum(row.by_batch.values())
+    bar = "█" * round(total / top * BAR) or ("▏" if total else "")
+    counts = [f"{row.by_batch[size]:,}" if size in row.by_batch else UNKNOWN for size in sizes]
+    return [f"{format_tokens(row.low)} to {format_tokens(row.high)}", *counts, f"{bar} {total:,}"]
+
+
+def _shards(preview: Preview) -> Table:
+    table = Table("worker", box=None, pad_edge=False, header_style="dim")
+    for name in ("requests", "input tokens", "users"):
+        table.add_column(name, justify="right")
+    for part in preview.shards:
+        users = UNKNOWN if part.users is None else f"{part.users:,}"
+        table.add_row(str(part.shard), f"{part.requests:,}", f"{part.input_tokens:,}", users)
+    return table
+
+
+def _number(value: float | None) -> str:
+    return UNKNOWN if value is None else f"{value:.3f}"
