@@ -1,7 +1,7 @@
 /* The objectives: attained share, its interval, its n, and whether that meets the target. */
 
 import { badge, byId, node, show } from "./dom.js";
-import { count, seconds, share, usd } from "./words.js";
+import { count, goal, seconds, share, usd } from "./words.js";
 
 export function showAttainment(answer) {
   const box = byId("attainment");
@@ -13,7 +13,7 @@ export function showAttainment(answer) {
 
 const summary = (judgement) => node("div", { class: "bar" },
   node("p", {}, badge(judgement.status), " ", node("span", {}, `${judgement.slo}: ${judgement.reason}.`)),
-  judgement.partial ? node("p", { class: "soft small" }, `So far: ${judgement.partial}.`) : "");
+  judgement.partial ? node("p", { class: "soft small" }, judgement.partial) : "");
 
 function goodput({ goodput: good, price }) {
   const figures = [
@@ -39,7 +39,7 @@ function row(one) {
       node("p", { class: "small soft" }, observed(one))));
 }
 
-const counted = (one) => `target ${share(one.target)} · n ${count(one.n)} · ${count(one.bad)} bad`
+const counted = (one) => `target ${goal(one.target)} · n ${count(one.n)} · ${count(one.bad)} bad`
   + (one.status === "too_few_data" ? ` · ${count(one.needed_n)} needed` : "");
 
 function observed(one) {

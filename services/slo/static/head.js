@@ -17,7 +17,7 @@ export function showHead(run) {
 
 function banner(run) {
   const lines = run.reasons.map((reason) => reason.message);
-  if (run.partial_reason) lines.unshift(`Ended early: ${run.partial_reason}.`);
+  if (run.partial_reason && !lines.some((text) => text.includes(run.partial_reason))) lines.unshift(`Ended early: ${run.partial_reason}.`);
   const silent_s = Date.now() / 1000 - run.changed_unix_s;
   if (run.state === "running" && !run.live && silent_s > SILENT_S) {
     lines.push(`No load generator on this machine is writing this run; the last row came ${span(silent_s)} ago. If it was killed, the run stays as it is.`);
@@ -45,11 +45,10 @@ function figures(run) {
     node("dt", {}, name), node("dd", {}, value), node("dd", { class: "note" }, note))));
 }
 
-/** The line at the top right: is what is shown current? */
+/** The line at the top right: is what is shown current? The clock beside it is not read out at every tick. */
 export function pulse(state, text) {
-  const element = byId("pulse");
-  element.dataset.pulse = state;
-  if (element.textContent !== text) element.textContent = text;
+  byId("pulse").dataset.pulse = state;
+  const line = byId("pulse-text");
+  if (line.textContent !== text) line.textContent = text;
+  byId("pulse-clock").textContent = state === "lost" ? "" : clock(Date.now() / 1000);
 }
-
-export const liveText = (isLive, now_s) => (isLive ? `Live, ${clock(now_s)}` : "Up to date");

@@ -28,15 +28,22 @@ export function showHeatmap(answer, limit) {
   readOut(box.querySelector("td:focus") ?? box.querySelector("td:hover"));
 }
 
+const isShare = () => shown.statistic === "attainment";
 const words = (statistic) => (/^p\d/.test(statistic) ? statistic.toUpperCase() : statistic);
+
+/** Shares of misses at which the colour of an attainment changes: here few is good, and nines matter. */
+const MISS_STEPS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5];
 
 function asGrid(table) {
   if (!table) return;
   table.setAttribute("role", "grid");
+  table.style.setProperty("--columns", shown.column_labels.length);
   table.querySelectorAll("tbody tr").forEach((row, r) => row.querySelectorAll("td").forEach((cell, c) => {
     cell.setAttribute("role", "gridcell");
     cell.setAttribute("aria-label", sentence(r, c));
     Object.assign(cell.dataset, { r, c });
+    const value = shown.values[r][c];
+    if (isShare() && value !== null) cell.dataset.heat = MISS_STEPS.filter((step) => 1 - value > step).length;
   }));
 }
 
@@ -49,10 +56,17 @@ function sentence(r, c) {
   return `${place}: ${words(shown.statistic)} ${format(value)}, n ${count(n)}${shown.few[r][c] ? ", few samples" : ""}`;
 }
 
-const REST = "Hover over a cell, or walk the grid with the arrow keys, to read it out. † marks few samples.";
-
 function readOut(cell) {
-  byId("readout").textContent = cell ? sentence(Number(cell.dataset.r), Number(cell.dataset.c)) : REST;
+  byId("readout").textContent = cell ? sentence(Number(cell.dataset.r), Number(cell.dataset.c)) : rest();
+}
+
+/** What the line says while no cell is in hand. */
+function rest() {
+  const known = shown.values.flat().filter((value) => value !== null);
+  if (!known.length) return "";
+  const [low, high] = [Math.min(...known), Math.max(...known)].map(cliffwatch.format[UNITS[shown.unit]] ?? PLAIN);
+  const colour = isShare() ? "The colour deepens with the share of misses" : `Colour runs from ${low} to ${high} on a log scale`;
+  return `${colour}; † and a dashed edge mark few samples. Point at a cell, or walk the grid with the arrow keys.`;
 }
 
 /** One cell is in the tab order: the one that had the focus last. */

@@ -4,7 +4,7 @@ import * as api from "./api.js";
 import { showAttainment } from "./attainment.js";
 import { byId, node, show } from "./dom.js";
 import { showFacts } from "./facts.js";
-import { liveText, pulse, showHead } from "./head.js";
+import { pulse, showHead } from "./head.js";
 import { showHeatmap, watchHeatmap } from "./heatmap.js";
 import { showOutcomes } from "./outcomes.js";
 import * as place from "./place.js";
@@ -27,7 +27,7 @@ async function refresh() {
     const isLive = await showAll(() => mine === turn);
     if (mine !== turn) return;
     wait_ms = isLive ? LIVE_MS : IDLE_MS;
-    pulse(isLive ? "live" : "still", liveText(isLive, Date.now() / 1000));
+    pulse(isLive ? "live" : "still", isLive ? "Live" : "Up to date");
   } catch (error) {
     if (mine !== turn) return;
     wait_ms = showTrouble(error);
@@ -42,20 +42,35 @@ async function showAll(isCurrent) {
   const { run: id, metric, statistic } = place.read();
   const threshold = statistic === "attainment" ? place.read().threshold || DEFAULT_THRESHOLD : "";
   showRuns(list, id);
+  const known = list.runs.find((run) => run.id === id);
   if (!id) return message(noRuns());
+  if (!known && list.runs.length === list.total) return message(noSuchRun(id));
+  if (known?.state === "damaged") return message([node("h1", {}, `${id} is damaged`), node("p", {}, known.problem)]);
   const [run, attainment, heatmap, timeline, outcomes] = await Promise.all([
-    api.detail(id), api.attainment(id), api.heatmap(id, metric, statistic, threshold), api.timeline(id, metric), api.outcomes(id),
+    api.detail(id), tried(api.attainment(id)), tried(api.heatmap(id, metric, statistic, threshold)), tried(api.timeline(id, metric)), tried(api.outcomes(id)),
   ]);
   if (!isCurrent()) return false;
   message(null);
   document.title = `${run.id} – cliffwatch`;
   showHead(run);
-  showAttainment(attainment);
-  showHeatmap(heatmap, limitOf(attainment.judgement, metric));
-  showTimeline(timeline);
-  showOutcomes(outcomes);
+  part("attainment", attainment, showAttainment);
+  part("heatmap", heatmap, (answer) => showHeatmap(answer, limitOf(attainment.answer?.judgement, metric)));
+  part("timeline", timeline, showTimeline);
+  part("outcomes", outcomes, showOutcomes);
   showFacts(run);
   return run.state === "running";
+}
+
+/** An answer, or the refusal of this part alone; an unreachable service is thrown on. */
+const tried = (asked) => asked.then((answer) => ({ answer }), (error) => {
+  if (error instanceof api.ApiError) return { error };
+  throw error;
+});
+
+function part(id, { answer, error }, render) {
+  for (const beside of document.querySelectorAll(`[data-part="${id}"]`)) beside.hidden = Boolean(error);
+  if (error) show(byId(id), ...refusal(error));
+  else render(answer);
 }
 
 /** Threshold of the objective on that metric for requests of every length; null where there is none. */
@@ -66,6 +81,7 @@ function limitOf(judgement, metric) {
 
 /** Words in place of a run; null shows the run. Always false: nothing here is live. */
 function message(content) {
+  if (content) document.title = "cliffwatch";
   byId("message").hidden = content === null;
   byId("run").hidden = content !== null;
   if (content) show(byId("message"), ...content);
@@ -73,20 +89,25 @@ function message(content) {
 }
 
 function showTrouble(error) {
-  if (!(error instanceof api.ApiError)) {
-    pulse("lost", "The service does not answer; trying again. What is shown may be old.");
-    return LIVE_MS;
-  }
-  pulse("still", error.title);
-  const { detail, field, value, allowed, file } = error.problem;
-  const place_ = [file, field].filter(Boolean).join(", ");
-  if (error.status === 404) {
-    message([node("h1", {}, "No such run"), node("p", {}, `There is no run ${place.read().run} in this folder. If it is about to start, it shows up here by itself.`)]);
+  if (error instanceof api.ApiError) {
+    pulse("still", error.title);
+    message([node("h1", {}, error.title), ...refusal(error)]);
   } else {
-    message([node("h1", {}, error.title), node("p", {}, [place_, detail].filter(Boolean).join(": ")),
-      node("p", { class: "soft small" }, [value && `Found ${value}.`, allowed && `Allowed: ${allowed}.`].filter(Boolean).join(" "))]);
+    pulse("lost", "The service does not answer; trying again. What is shown may be old.");
   }
   return LIVE_MS;
+}
+
+const noSuchRun = (id) => [node("h1", {}, "No such run"),
+  node("p", {}, "There is no run ", node("code", {}, id), " in this folder. If it is about to start, it shows up here by itself.")];
+
+/** A refusal in words: where, what is wrong, what was found, what is allowed, and the way back. */
+function refusal({ problem }) {
+  const { detail, field, value, allowed, file } = problem;
+  const where = [file, field].filter(Boolean).join(", ");
+  const found = [value && `Found ${value}.`, allowed && `Allowed: ${allowed}.`].filter(Boolean).join(" ");
+  return [node("p", {}, [where, detail].filter(Boolean).join(": ")), found ? node("p", { class: "soft small" }, found) : "",
+    node("p", {}, node("a", { href: place.href({ metric: "", statistic: "", threshold: "" }) }, "Show the run with the usual choices"))];
 }
 
 // ---- controls ----------------------------------------------------------------------------------------------------
@@ -112,7 +133,10 @@ function start() {
   watchHeatmap();
   for (const id of ["metric", "statistic", "threshold"]) byId(id).addEventListener("change", (event) => place.go({ [id]: event.target.value }));
   byId("skip").addEventListener("click", (event) => { event.preventDefault(); byId("content").focus(); });
-  const fold = () => { byId("rail").open = !NARROW.matches; };
+  const fold = () => {
+    byId("rail").open = !NARROW.matches;
+    byId("rail-title").parentElement.tabIndex = NARROW.matches ? 0 : -1;
+  };
   NARROW.addEventListener("change", fold);
   fold();
   byId("runs").addEventListener("click", () => { if (NARROW.matches) byId("rail").open = false; });

@@ -17,6 +17,8 @@ export function span(length_s) {
   return `${Math.floor(length_s / 86400)} d`;
 }
 
+/** A target as it was written: 0.95 is `95 %`. */
+export const goal = (target) => `${Number((target * 100).toFixed(6))} %`;
 export const usd = (amount) => (amount === null ? "–" : `$${Number(amount.toPrecision(3))}`);
 export const ago = (unix_s) => `${span(Date.now() / 1000 - unix_s)} ago`;
 export const plural = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;
