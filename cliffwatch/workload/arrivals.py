@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cliffwatch.workload.spec import ConcurrencyArrivals, ConstantArrivals, PoissonArrivals
+from cliffwatch.workload.parts import ConcurrencyArrivals, ConstantArrivals, PoissonArrivals
 
 Block = NDArray[np.int64]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from cliffwatch.workload.spec import Batch
+from cliffwatch.workload.parts import Batch
 
 
 def batch_weights(spec: Batch, input_tokens: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cliffwatch.workload.spec import (
+from cliffwatch.workload.parts import (
     EmpiricalLength,
     FixedLength,
     LogNormalLength,
