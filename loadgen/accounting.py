@@ -168,9 +168,3 @@ def _merge(into: dict[str, Sketch], sketches: Mapping[str, Mapping[str, Any]]) -
     for name in FIGURES:
         if name in sketches:
             into[name] = into[name].merge(Sketch.from_dict(sketches[name]))
-
-
-def to_message(report: WorkerReport) -> dict[str, Any]:
-    """Plain types, as Locust's messages carry them."""
-    plain: dict[str, Any] = msgspec.to_builtins(report)
-    return plain

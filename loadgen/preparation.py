@@ -44,6 +44,7 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     shards: int
     ca_file: str | None
     insecure: bool
+    drain_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,7 @@ class Preparation:
             shards=shards,
             ca_file=None if ca_file is None else str(ca_file.absolute()),
             insecure=self.settings.insecure,
+            drain_s=self.settings.drain_s,
         )
 
     def manifest(self, t0_unix_ns: int) -> Manifest:
@@ -165,7 +167,8 @@ def _over_limit(workload: Workload, limit_tokens: int | None) -> tuple[str, ...]
         over += int((block.input_tokens + block.output_tokens > limit_tokens).sum())
     if not over:
         return ()
-    return (
+    note = (
         f"{over} of {looked_at} planned requests are longer than the model takes ({limit_tokens} tokens, prompt and "
-        "answer together): they are shortened to fit, and each says so",
+        "answer together): they are shortened to fit, and each says so"
     )
+    return (note,)

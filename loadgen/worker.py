@@ -22,11 +22,12 @@ from cliffwatch.errors import CliffwatchError, RunError
 from cliffwatch.records.manifest import read_manifest
 from cliffwatch.records.schema import Outcome, RequestRow
 from cliffwatch.records.writer import ShardWriter
+from cliffwatch.stream import DIALECTS
 from cliffwatch.workload.prompts import PromptBuilder
 from cliffwatch.workload.schedule import schedule
 from cliffwatch.workload.spec import Workload
 from loadgen import messages
-from loadgen.accounting import Tally, WorkerReport, to_message
+from loadgen.accounting import Tally, WorkerReport
 from loadgen.connection import Timeouts
 from loadgen.dispatcher import Dispatcher
 from loadgen.origin import Origin, read_token, tls_context
@@ -51,6 +52,7 @@ class Shard:
             raise RunError(
                 "is not seen by this worker's machine", file=run_dir, allowed="a folder that all workers share"
             )
+        self.drain_s = assignment.drain_s
         workload = check_config(assignment.workload, Workload, source="assignment")
         origin = Origin.parse(assignment.target)
         ca_file = None if assignment.ca_file is None else Path(assignment.ca_file)
@@ -139,13 +141,13 @@ class Worker:
         """Totals up to now; None while there is no run."""
         return None if self._shard is None else self._shard.report()
 
-    def stop(self, drain_s: float) -> None:
-        """End a run in progress, if any, and wait until its shard is closed."""
+    def stop(self, drain_s: float | None = None) -> None:
+        """End a run in progress, if any, and wait until its shard is closed. `drain_s`: as assigned unless given."""
         running = self._running
         if self._shard is not None and running is None:
             self._running = running = gevent.spawn(self._close_unstarted, self._shard)
         elif self._shard is not None:
-            self._shard.stop(drain_s)
+            self._shard.stop(self._shard.drain_s if drain_s is None else drain_s)
         if running is not None and running is not gevent.getcurrent():
             running.join()
 
@@ -169,7 +171,7 @@ class Worker:
             self._running = gevent.spawn(self._run, self._shard, int(msg.data["t0_unix_ns"]))
 
     def _on_stop(self, msg: Any, **_: object) -> None:
-        gevent.spawn(self.stop, float(msg.data["drain_s"]))
+        gevent.spawn(self.stop, 0.0 if msg.data["now"] else None)
 
     def _run(self, shard: Shard, t0_unix_ns: int) -> None:
         watch = gevent.spawn(self._watch_master, shard)
@@ -183,7 +185,7 @@ class Worker:
 
     def _finish(self, report: WorkerReport) -> None:
         self._shard = None
-        self._runner.send_message(messages.CLOSED, to_message(report))
+        self._runner.send_message(messages.CLOSED, messages.plain(report))
 
     def _watch_master(self, shard: Shard) -> None:
         """Stop by ourselves when the master has gone: nobody else would."""
@@ -204,14 +206,14 @@ class Worker:
     def _on_report(self, data: dict[str, Any], **_: object) -> None:
         report = self.report()
         if report is not None:
-            data[messages.REPORT_KEY] = to_message(report)
+            data[messages.REPORT_KEY] = messages.plain(report)
 
     def _on_quitting(self, **_: object) -> None:
-        self.stop(drain_s=0.0)
+        self.stop()
 
     def _log_in_locust(self, row: RequestRow) -> None:
         """Show the traffic in Locust's own statistics; its figures are rounded, ours are in the run folder."""
-        stats, name = self._environment.stats, f"/v1/{row.endpoint}"
+        stats, name = self._environment.stats, DIALECTS[row.endpoint].path
         for kind, at_ns in (("TTFT", row.first_token_ns), ("E2E", row.last_token_ns)):
             if at_ns is not None:
                 stats.log_request(kind, name, (at_ns - row.intended_ns) / 1e6, row.bytes_received)

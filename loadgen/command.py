@@ -1,0 +1,174 @@
+"""`cliffwatch run`: a Locust master in this process, local workers beside it, one run, its judgement."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from pathlib import Path
+
+import gevent
+import gevent.event
+import locust  # noqa: F401  before our own modules: it makes blocking calls cooperative
+import typer
+from locust.env import Environment
+
+from cliffwatch.errors import CliffwatchError, ExitCode, InputError, UnreachableError
+from loadgen.coordinator import Coordinator
+from loadgen.ending import INTERRUPTED, conclude
+from loadgen.plugin import IdleUser, Master
+from loadgen.preparation import Preparation, prepare
+from loadgen.processes import LocalWorkers
+from loadgen.progress import follow
+from loadgen.settings import OPTIONS, Settings
+
+DEFAULT_MASTER_PORT = 5557
+WORKERS_WITHIN_S = 120.0
+
+app = typer.Typer(add_completion=False)
+
+
+def _help(name: str) -> str:
+    return OPTIONS[name][1]
+
+
+@app.command()
+def run(
+    workload: str = typer.Argument("", help=_help("workload")),
+    target: str = typer.Option("", help=_help("target")),
+    out: str = typer.Option("", help=_help("out")),
+    slo: str = typer.Option("", help=_help("slo")),
+    workers: int = typer.Option(1, min=0, max=256, help="Worker processes to start on this machine."),
+    expect: int = typer.Option(0, min=0, max=4096, help="Workers on other machines to wait for."),
+    bind: str = typer.Option("127.0.0.1", help="HOST[:PORT] where workers join; Locust's protocol has no password."),
+    master: str = typer.Option("", help="HOST[:PORT] of a run to join with our workers, instead of starting one."),
+    model: str = typer.Option("", help=_help("model")),
+    endpoint: str = typer.Option("", help=_help("endpoint")),
+    tokenizer: str = typer.Option("", help=_help("tokenizer")),
+    ca_file: str = typer.Option("", "--ca-file", help=_help("ca-file")),
+    insecure: bool = typer.Option(False, "--insecure", help="Do not verify the target's TLS certificate."),
+    token_file: str = typer.Option("", "--token-file", help=_help("token-file")),
+    duration: str = typer.Option("", help=_help("duration")),
+    rate: str = typer.Option("", help=_help("rate")),
+    drain: str = typer.Option("", help=_help("drain")),
+    as_json: bool = typer.Option(False, "--json", help="Print the judged run as JSON."),
+    no_report: bool = typer.Option(False, "--no-report", help="Print no table at the end."),
+) -> None:
+    """Send a workload to an inference server, record every request, judge the run.
+
+    Ctrl-C ends a run early: requests in flight get the drain time, then everything recorded is kept, marked partial.
+    A second Ctrl-C ends the drain.
+    """
+    given = {
+        "workload": workload, "target": target, "out": out, "slo": slo, "model": model, "endpoint": endpoint,
+        "tokenizer": tokenizer, "ca_file": ca_file, "insecure": insecure or None, "duration": duration, "rate": rate,
+        "drain": drain,
+    }  # fmt: skip
+    try:
+        if master:
+            _join(master, workers, [name for name, value in given.items() if value], token_file)
+            return
+        preparation = prepare(Settings.of({**given, "token_file": token_file}))
+        for note in preparation.notes:
+            print(f"cliffwatch: {note}", file=sys.stderr)  # noqa: T201
+        code = _Run(preparation, workers, expect, bind).code(as_json=as_json, report=not no_report)
+    except KeyboardInterrupt:
+        code = ExitCode.INTERRUPTED
+    raise typer.Exit(code)
+
+
+class _Run:
+    """One run conducted from this process."""
+
+    def __init__(self, preparation: Preparation, workers: int, expect: int, bind: str) -> None:
+        if not workers + expect:
+            raise InputError("leaves nobody to send", field="--workers", allowed="1 or more, or --expect N")
+        host, port = split_address(bind, "--bind", default_port=DEFAULT_MASTER_PORT if expect else 0)
+        self._preparation = preparation
+        self._wanted = workers + expect
+        self._environment = Environment(user_classes=[IdleUser])
+        self._runner = self._environment.create_master_runner(host, port)
+        self._workers = LocalWorkers(workers, host, self._runner.server.port, preparation.settings.token_file)
+        self._over = gevent.event.Event()
+        self._interrupted: str | None = None
+        self._master = Master(self._environment, lambda: preparation, self._on_done, self._workers.kill)
+
+    def code(self, *, as_json: bool, report: bool) -> ExitCode:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            gevent.signal_handler(number, self._on_signal, signal.Signals(number).name)
+        try:
+            self._await_workers()
+            if self._interrupted is not None:
+                return ExitCode.INTERRUPTED
+            self._runner.start(self._wanted, min(self._wanted, 100))
+            coordinator = self._conduct()
+            if coordinator.error is not None:
+                raise coordinator.error
+        finally:
+            self._runner.quit()
+            self._workers.close()
+        return conclude(coordinator, as_json=as_json, report=report)
+
+    def _await_workers(self) -> None:
+        deadline_s = time.monotonic() + WORKERS_WITHIN_S
+        while len(self._runner.clients.ready) < self._wanted and self._interrupted is None:
+            self._workers.check_started()
+            if time.monotonic() > deadline_s:
+                found = len(self._runner.clients.ready)
+                raise UnreachableError(f"only {found} of {self._wanted} workers joined in {WORKERS_WITHIN_S:g} s")
+            gevent.sleep(0.05)
+
+    def _conduct(self) -> Coordinator:
+        while self._master.coordinator is None:
+            gevent.sleep(0.01)
+        coordinator = self._master.coordinator
+        if self._interrupted is not None:
+            coordinator.interrupt(self._interrupted)
+        watch = gevent.spawn(self._watch_processes, coordinator)
+        follow(coordinator)
+        self._over.wait()
+        watch.kill()
+        return coordinator
+
+    def _watch_processes(self, coordinator: Coordinator) -> None:
+        while True:
+            for pid in self._workers.ended():
+                coordinator.on_process_ended(pid)
+            gevent.sleep(0.2)
+
+    def _on_done(self, _coordinator: Coordinator | None, _error: CliffwatchError | None) -> None:
+        self._over.set()
+
+    def _on_signal(self, name: str) -> None:
+        self._interrupted = f"{INTERRUPTED} ({name})"
+        coordinator = self._master.coordinator
+        if coordinator is not None:
+            drain_s = self._preparation.settings.drain_s
+            first = coordinator.stop_reason is None
+            how = f"requests in flight have {drain_s:g} s; once more ends them now" if first else "ending them now"
+            print(f"\ncliffwatch: {name}: {how}", file=sys.stderr)  # noqa: T201
+            coordinator.interrupt(self._interrupted)
+
+
+def split_address(text: str, option: str, *, default_port: int) -> tuple[str, int]:
+    """HOST[:PORT], with an IPv6 host in brackets when a port follows. Raises InputError."""
+    host, colon, port = text.rpartition(":") if "]" in text or text.count(":") == 1 else (text, "", "")
+    if "]" in text and not colon:
+        host = text
+    host = host.strip("[]")
+    if not host or (colon and not (port.isdigit() and int(port) < 65536)):
+        raise InputError("is not an address", field=option, value=text, allowed="HOST or HOST:PORT")
+    return host, int(port) if colon else default_port
+
+
+def _join(master: str, workers: int, surplus: list[str], token_file: str) -> None:
+    """Lend workers to a run that another machine conducts, until it ends."""
+    if surplus:
+        allowed = "--workers, --token-file"
+        raise InputError("is the master's to say", field=surplus[0], value="with --master", allowed=allowed)
+    host, port = split_address(master, "--master", default_port=DEFAULT_MASTER_PORT)
+    lent = LocalWorkers(workers, host, port, Path(token_file) if token_file else None)
+    try:
+        lent.wait()
+    finally:
+        lent.close(grace_s=60.0)

@@ -1,0 +1,265 @@
+"""The master's side of a run: assign shards, start, watch, stop, and close the run whatever became of the workers."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gevent
+import gevent.event
+
+from cliffwatch.errors import CliffwatchError
+from cliffwatch.records.folder import close_run, create_run
+from cliffwatch.records.manifest import Manifest, RunState, WorkerInfo, write_manifest
+from cliffwatch.workload.schedule import PlannedRequest, schedule
+from cliffwatch.workload.spec import Workload
+from loadgen import messages
+from loadgen.accounting import Board, Totals
+from loadgen.preparation import Preparation
+from loadgen.sender import fit_to_limit
+
+READY_WITHIN_S = 60.0
+CLOSE_MARGIN_S = 30.0  # to fold a large shard, after the drain
+SILENT_S = 15.0  # without a word from a worker that Locust misses, it counts as dead
+_START_DELAY_S = 0.3
+_TICK_S = 0.1
+logger = logging.getLogger("cliffwatch")
+
+
+@dataclass(slots=True)
+class Member:
+    """A worker that takes part in the run."""
+
+    client_id: str
+    shard: int
+    host: str | None = None
+    pid: int | None = None
+    ready: bool = False
+    refusal: str | None = None
+    closed: bool = False
+    dead: bool = False
+    missed_since_s: float | None = None
+
+    @property
+    def over(self) -> bool:
+        return self.closed or self.dead
+
+
+class Coordinator:
+    """Conducts one run over the workers of a Locust runner.
+
+    Attributes:
+        manifest: of the closed run; None until then.
+        error: why there is no closed run, where there is none.
+        preparation: what the run was made from.
+    """
+
+    def __init__(
+        self,
+        runner: Any,
+        preparation: Preparation,
+        client_ids: list[str],
+        end_processes: Callable[[set[int]], None] | None = None,
+    ) -> None:
+        """`end_processes` ends those of our own processes that are among the pids of dead workers."""
+        self.manifest: Manifest | None = None
+        self.error: CliffwatchError | None = None
+        self.preparation = preparation
+        self._runner = runner
+        self._board = Board(preparation.run_id)
+        self._members = {client_id: Member(client_id, shard) for shard, client_id in enumerate(client_ids)}
+        self._end_processes = end_processes
+        self._finished = gevent.event.Event()
+        self._stop_reason: str | None = None
+        self._t0_unix_ns: int | None = None
+        self._end_ns: int | None = None  # since zero: when an early stop was asked for
+
+    @property
+    def run_dir(self) -> Path:
+        return self.preparation.settings.out
+
+    @property
+    def elapsed_s(self) -> float:
+        """Since the run's zero; negative before it."""
+        return 0.0 if self._t0_unix_ns is None else (time.time_ns() - self._t0_unix_ns) / 1e9
+
+    @property
+    def stop_reason(self) -> str | None:
+        return self._stop_reason
+
+    def totals(self) -> Totals:
+        """What the workers reported so far."""
+        return self._board.totals()
+
+    def conduct(self) -> None:
+        """Run from assignment to closed manifest. Never raises for what can go wrong: see `error`."""
+        try:
+            self._start()
+            self._watch()
+            self.manifest = self._close()
+        except CliffwatchError as error:
+            self.error = error
+        finally:
+            self._finished.set()
+
+    def interrupt(self, reason: str) -> None:
+        """Stop early: workers get the drain time, or none when asked again. `conduct` closes the run as partial."""
+        if self._finished.is_set():
+            return
+        again = self._stop_reason is not None
+        if not again:
+            self._stop_reason = reason
+            self._end_ns = max(0, int(self.elapsed_s * 1e9))
+        self._tell(messages.STOP, {"now": again})
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Until `conduct` has returned."""
+        return bool(self._finished.wait(timeout_s))
+
+    # what workers say
+
+    def on_ready(self, client_id: str, data: dict[str, Any]) -> None:
+        member = self._members.get(client_id)
+        if member is not None and data.get("run_id") in {None, self.preparation.run_id}:
+            member.host, member.pid, member.refusal = data.get("host"), data.get("pid"), data.get("refusal")
+            member.ready = True
+
+    def on_report(self, data: object) -> None:
+        report = self._board.take(data)
+        if report is not None and report.failure and self._stop_reason is None:
+            self.interrupt(f"worker {report.shard} could not go on: {report.failure}")
+
+    def on_closed(self, client_id: str, data: object) -> None:
+        self.on_report(data)
+        if client_id in self._members:
+            self._members[client_id].closed = True
+
+    def on_process_ended(self, pid: int) -> None:
+        """A worker process of our own has ended; if it had not closed its shard, it is dead."""
+        known = [member for member in self._members.values() if member.pid == pid]
+        for member in known or [member for member in self._members.values() if not member.ready]:
+            member.dead = not member.closed
+
+    # the run
+
+    def _start(self) -> None:
+        preparation, now_ns = self.preparation, time.time_ns()
+        manifest = preparation.manifest(now_ns)
+        create_run(self.run_dir, manifest, preparation.workload_text, preparation.slo_text)
+        shards = len(self._members)
+        for member in self._members.values():
+            assignment = preparation.assignment(member.shard, shards)
+            self._runner.send_message(messages.ASSIGN, messages.plain(assignment), client_id=member.client_id)
+        self._await_ready()
+        refusals = [f"worker {m.shard} on {m.host}: {m.refusal}" for m in self._members.values() if m.refusal]
+        for member in self._members.values():
+            member.dead = member.dead or bool(member.refusal)
+        if refusals or self._stop_reason is not None:
+            self._stop_reason = self._stop_reason or refusals[0]
+            self._tell(messages.STOP, {"now": True})  # again: a worker may have got the first before its assignment
+        else:
+            self._t0_unix_ns = time.time_ns() + int(_START_DELAY_S * 1e9)
+            write_manifest(self.run_dir, manifest.model_copy(update={"t0_unix_ns": self._t0_unix_ns}))
+            self._tell(messages.GO, {"t0_unix_ns": self._t0_unix_ns})
+
+    def _await_ready(self) -> None:
+        deadline_s = time.monotonic() + READY_WITHIN_S
+        while not all(member.ready or member.dead for member in self._members.values()):
+            self._note_missing()
+            if time.monotonic() > deadline_s:
+                break
+            gevent.sleep(0.02)
+        for member in self._members.values():
+            if not member.ready:
+                member.dead = True
+                self._stop_reason = self._stop_reason or f"worker {member.shard} ended or did not answer before the run"
+
+    def _watch(self) -> None:
+        """Until every worker has closed its shard or is dead; after a stop, no longer than the drain allows."""
+        deadline_s: float | None = None
+        while not all(member.over for member in self._members.values()):
+            self._note_missing()
+            if self._stop_reason is not None:
+                grace_s = self.preparation.settings.drain_s + CLOSE_MARGIN_S
+                deadline_s = deadline_s or time.monotonic() + grace_s
+                if time.monotonic() > deadline_s:
+                    return
+            gevent.sleep(_TICK_S)
+
+    def _note_missing(self) -> None:
+        """Locust drops or marks workers that are silent; one that stays so is dead."""
+        clients = getattr(self._runner, "clients", None)
+        if clients is None:
+            return
+        for member in self._members.values():
+            client = clients.get(member.client_id)
+            if client is not None and client.state != "missing":
+                member.missed_since_s = None
+                continue
+            member.missed_since_s = member.missed_since_s or time.monotonic()
+            if time.monotonic() - member.missed_since_s > SILENT_S:
+                member.dead = True
+
+    def _close(self) -> Manifest:
+        workload = self.preparation.workload
+        dead = [member for member in self._members.values() if not member.closed]
+        reason = self._stop_reason
+        if dead and reason is None and len(dead) == len(self._members):
+            reason = "every worker died"
+            self._end_ns = max(0, int(self.elapsed_s * 1e9))
+        if dead and self._end_processes is not None:
+            self._end_processes({member.pid for member in dead if member.pid is not None})
+        last_end_ns = self._board.totals().last_end_ns
+        return close_run(
+            self.run_dir,
+            state=RunState.COMPLETE if reason is None else RunState.PARTIAL,
+            partial_reason=reason,
+            workers=[_info(member) for member in self._members.values()],
+            load_s=last_end_ns / 1e9 if last_end_ns else None,
+            plans=Plans(workload, self.preparation.target.limit_tokens).find,
+            assigned={member.shard: self._ids(member.shard) for member in dead} if self._t0_unix_ns else {},
+        )
+
+    def _ids(self, shard: int) -> Iterator[int]:
+        """The ids that a shard should have sent by the end. In a closed loop nobody can say: none."""
+        workload = self.preparation.workload
+        if not workload.open_loop:
+            return
+        for plan in schedule(workload, shard=shard, shards=len(self._members)):
+            if self._end_ns is not None and plan.intended_ns > self._end_ns:
+                return
+            yield plan.request_id
+
+    def _tell(self, kind: str, data: dict[str, Any] | None) -> None:
+        for member in self._members.values():
+            if not member.over:
+                self._runner.send_message(kind, data, client_id=member.client_id)
+
+
+def _info(member: Member) -> WorkerInfo:
+    state = "finished" if member.closed else "lost"
+    return WorkerInfo(shard=member.shard, host=member.host, pid=member.pid, state=state, rows=0)
+
+
+class Plans:
+    """Planned requests by id, for ids that mostly rise: the schedule is a stream, and is read once where they do."""
+
+    def __init__(self, workload: Workload, limit_tokens: int | None) -> None:
+        self._restart: Callable[[], Iterator[PlannedRequest]] = lambda: schedule(workload)
+        self._limit_tokens = limit_tokens
+        self._plans = self._restart()
+        self._at = -1
+
+    def find(self, request_id: int) -> PlannedRequest | None:
+        """The plan as it was sent, shortened to the model's limit; None for an id that the schedule has not."""
+        if request_id <= self._at:
+            self._plans, self._at = self._restart(), -1
+        for plan in self._plans:
+            self._at = plan.request_id
+            if plan.request_id == request_id:
+                return fit_to_limit(plan, self._limit_tokens)
+        return None

@@ -1,0 +1,170 @@
+"""How Cliffwatch lives in Locust: the events it listens to, the same for `cliffwatch run` and plain `locust`.
+
+Locust gives distribution, start and stop, the web page and the life of the processes. Its users are not the arrival
+process: each worker has one idle user, and the schedule is kept by the dispatcher.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import gevent
+import gevent.event
+from locust import User, task
+
+from cliffwatch.errors import CliffwatchError, ExitCode
+from loadgen import messages
+from loadgen.coordinator import CLOSE_MARGIN_S, Coordinator
+from loadgen.ending import conclude
+from loadgen.preparation import Preparation, prepare
+from loadgen.settings import OPTIONS, Settings
+from loadgen.worker import Worker
+
+_LOCAL_REPORT_S = 1.0
+_PREFIX = "cliffwatch_"
+logger = logging.getLogger("cliffwatch")
+
+
+class IdleUser(User):
+    """Stands for a worker in Locust's books and does nothing."""
+
+    @task
+    def idle(self) -> None:
+        gevent.event.Event().wait()
+
+
+class Master:
+    """A master's (or single process's) listeners: each Locust test is one run."""
+
+    def __init__(
+        self,
+        environment: Any,
+        make_preparation: Callable[[], Preparation],
+        on_done: Callable[[Coordinator | None, CliffwatchError | None], None],
+        end_processes: Callable[[set[int]], None] | None = None,
+    ) -> None:
+        self.coordinator: Coordinator | None = None
+        self._environment = environment
+        self._runner = environment.runner
+        self._make_preparation = make_preparation
+        self._on_done = on_done
+        self._end_processes = end_processes
+        self._runner.register_message(messages.READY, self._on_ready)
+        self._runner.register_message(messages.CLOSED, self._on_closed)
+        environment.events.worker_report.add_listener(self._on_worker_report)
+        environment.events.test_start.add_listener(self._on_test_start)
+        environment.events.test_stopping.add_listener(self._on_test_stopping)
+
+    def _on_test_start(self, **_: object) -> None:
+        gevent.spawn(self._conduct)
+
+    def _conduct(self) -> None:
+        try:
+            preparation = self._make_preparation()
+        except CliffwatchError as error:
+            self._on_done(None, error)
+            return
+        clients = getattr(self._runner, "clients", None)
+        ids = [client.id for client in clients.all if client.state != "missing"] if clients is not None else ["local"]
+        self.coordinator = Coordinator(self._runner, preparation, ids, self._end_processes)
+        self.coordinator.conduct()
+        self._on_done(self.coordinator, self.coordinator.error)
+
+    def _on_test_stopping(self, **_: object) -> None:
+        coordinator = self.coordinator
+        if coordinator is not None and coordinator.manifest is None and coordinator.error is None:
+            coordinator.interrupt("stopped from Locust")
+            coordinator.wait(coordinator.preparation.settings.drain_s + 2 * CLOSE_MARGIN_S)
+
+    def _on_ready(self, msg: Any, **_: object) -> None:
+        if self.coordinator is not None:
+            self.coordinator.on_ready(msg.node_id, msg.data)
+
+    def _on_closed(self, msg: Any, **_: object) -> None:
+        if self.coordinator is not None:
+            self.coordinator.on_closed(msg.node_id, msg.data)
+
+    def _on_worker_report(self, data: dict[str, Any], **_: object) -> None:
+        if self.coordinator is not None and messages.REPORT_KEY in data:
+            self.coordinator.on_report(data[messages.REPORT_KEY])
+
+
+def add_arguments(parser: Any) -> None:
+    """Locust's own command line gets `--cliffwatch-NAME` (or CLIFFWATCH_NAME) for each option of a run."""
+    for name, (metavar, text) in OPTIONS.items():
+        variable = f"CLIFFWATCH_{name.replace('-', '_').upper()}"
+        parser.add_argument(
+            f"--cliffwatch-{name}", metavar=metavar, help=text, default="", env_var=variable, include_in_web_ui=False
+        )
+    parser.add_argument(
+        "--cliffwatch-insecure",
+        action="store_true",
+        default=False,
+        help="Do not verify the target's TLS certificate.",
+        include_in_web_ui=False,
+    )
+
+
+def attach(environment: Any) -> None:
+    """Set up this Locust process, whatever its part: worker, master, or both in one."""
+    options = {
+        key.removeprefix(_PREFIX): value
+        for key, value in vars(environment.parsed_options).items()
+        if key.startswith(_PREFIX)
+    }
+    token_file = Path(options["token_file"]) if options.get("token_file") else None
+    is_master = hasattr(environment.runner, "clients")
+    worker = None if is_master else Worker(environment, token_file)
+    if not hasattr(environment.runner, "master_host"):
+        master = _PlainMaster(environment, options)
+        if worker is not None:
+            gevent.spawn(master.poll, worker)
+
+
+class _PlainMaster:
+    """`locust -f loadgen/locustfile.py` as master or alone, headless or with its web page."""
+
+    def __init__(self, environment: Any, options: dict[str, Any]) -> None:
+        self._environment = environment
+        self._options = options
+        self._runs = 0
+        self._master = Master(environment, self._prepare, self._on_done)
+
+    def poll(self, worker: Worker) -> None:
+        """In a single process nobody sends the worker's reports: fetch them."""
+        while True:
+            gevent.sleep(_LOCAL_REPORT_S)
+            report = worker.report()
+            if report is not None and self._master.coordinator is not None:
+                self._master.coordinator.on_report(messages.plain(report))
+
+    def _prepare(self) -> Preparation:
+        settings = Settings.of(self._options)
+        self._runs += 1
+        if self._runs > 1:  # started again from the web page
+            settings = replace(settings, out=settings.out.with_name(f"{settings.out.name}-{self._runs}"))
+        preparation = prepare(settings)
+        for note in preparation.notes:
+            logger.warning(note)
+        return preparation
+
+    def _on_done(self, coordinator: Coordinator | None, error: CliffwatchError | None) -> None:
+        headless = self._environment.web_ui is None
+        code: int = ExitCode.BAD_INPUT
+        if error is not None:
+            logger.error("cliffwatch: %s", error)
+            code = error.exit_code
+        elif coordinator is not None:
+            code = conclude(coordinator)
+        if headless:
+            self._environment.process_exit_code = int(code)
+            self._runner_quit()
+        else:
+            self._environment.runner.stop()
+
+    def _runner_quit(self) -> None:
+        gevent.spawn(self._environment.runner.quit)

@@ -1,0 +1,73 @@
+"""Local worker processes: started in our own session, ended by their pids."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from cliffwatch.cli.processes import die_with_parent, end
+from cliffwatch.errors import UnreachableError
+
+LOCUSTFILE = Path(__file__).with_name("locustfile.py")
+
+
+class LocalWorkers:
+    """`count` Locust workers on this machine, joined to a master."""
+
+    def __init__(self, count: int, host: str, port: int, token_file: Path | None = None) -> None:
+        command = [sys.executable, "-m", "locust", "-f", str(LOCUSTFILE), "--worker", "--loglevel", "WARNING"]
+        command += ["--master-host", host, "--master-port", str(port)]
+        if token_file is not None:
+            command += ["--cliffwatch-token-file", str(token_file)]
+        self._log: Any = tempfile.TemporaryFile()  # noqa: SIM115  as long as the workers live
+        self._running: dict[int, subprocess.Popen[bytes]] = {}
+        for _ in range(count):
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log, preexec_fn=_become_worker
+            )
+            self._running[process.pid] = process
+
+    def ended(self) -> list[int]:
+        """Pids of the workers that have ended since the last call."""
+        gone = [pid for pid, process in self._running.items() if process.poll() is not None]
+        for pid in gone:
+            del self._running[pid]
+        return gone
+
+    def check_started(self) -> None:
+        """Raises UnreachableError, with the last thing it said, when a worker has ended already."""
+        if self.ended():
+            raise UnreachableError(f"a worker did not start: {self.last_words() or 'it said nothing'}")
+
+    def last_words(self) -> str:
+        """The last line that any worker wrote."""
+        self._log.seek(0)
+        lines = self._log.read()[-4096:].decode("utf-8", "replace").strip().splitlines()
+        return lines[-1] if lines else ""
+
+    def wait(self) -> None:
+        """Until all have ended."""
+        for process in list(self._running.values()):
+            process.wait()
+
+    def kill(self, pids: set[int]) -> None:
+        """End those of `pids` that are ours, at once: workers that are dead or do not answer."""
+        for pid in pids & self._running.keys():
+            self._running[pid].kill()
+            self._running[pid].wait()
+
+    def close(self, grace_s: float = 5.0) -> None:
+        """End all of them."""
+        for process in self._running.values():
+            end(process, grace_s=grace_s)
+        self._log.close()
+
+
+def _become_worker() -> None:
+    """In the child: end with the parent, and leave Ctrl-C to it, since the master tells workers when to stop."""
+    die_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
