@@ -49,6 +49,8 @@ class _Loader(yaml.SafeLoader):
             if id(node) not in self._sizes:
                 raise _refusal("an alias inside of what it names", event)
         elif node is not None:
+            if isinstance(node, yaml.ScalarNode) and _SURROGATE.search(node.value):
+                raise _refusal("half a character (a lone surrogate)", node)
             sizes = [self._sizes[id(child)] for child in _children(node)]
             nodes, depth = 1 + sum(size[0] for size in sizes), 1 + max((size[1] for size in sizes), default=0)
             _bound(event, nodes, depth)
@@ -82,11 +84,14 @@ def _children(node: yaml.Node) -> list[yaml.Node]:
     return list(node.value) if isinstance(node, yaml.SequenceNode) else []
 
 
+_SURROGATE = re.compile("[\\ud800-\\udfff]")
+
+_Loader.add_constructor("tag:yaml.org,2002:int", lambda loader, node: int(str(loader.construct_scalar(node))))
 _Loader.yaml_implicit_resolvers = {}
 for _tag, _pattern, _starts in (
     ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
     ("bool", r"true|True|TRUE|false|False|FALSE", list("tTfF")),
-    ("int", r"[-+]?(?:0|[1-9][0-9]*)", list("-+0123456789")),
+    ("int", r"[-+]?[0-9]+", list("-+0123456789")),
     ("float", r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", list("-+.0123456789")),
     ("float", r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)", list("-+.")),
     ("merge", r"<<", ["<"]),
@@ -169,7 +174,8 @@ def _explain(fault: Any, models: list[type[BaseModel]]) -> tuple[str, object, st
     if "discriminator" in context:
         key = context["discriminator"].strip("'")
         kinds = ", ".join(str(tag) for model in models for tag in get_args(model.model_fields[key].annotation))
-        return "unknown" if "tag" in context else "is missing", context.get("tag"), kinds
+        found = value.get(key) if isinstance(value, dict) else None
+        return "is missing" if found is None else "unknown", found, kinds
     if "min_length" in context:
         return "is too short", value, f"{context['min_length']} at least"
     if "max_length" in context:
