@@ -150,16 +150,17 @@ def _lines(one: Timeline, objectives: tuple[ObjectiveResult, ...]) -> dict[str, 
         "label": f"P50 and P95 of {one.label} by the time at which requests were due",
         "x": [bin_.start_s for bin_ in one.bins],
         "series": [
-            {"label": "P50", "token": "p50", "values": [bin_.p50.value for bin_ in one.bins]},
+            {"label": "P50", "token": "p50", "values": [None if bin_.p50.few else bin_.p50.value for bin_ in one.bins]},
             {"label": "P95", "token": "p95", "values": [bin_.p95.value for bin_ in one.bins]},
         ],
         "band": [1, 0],
         "xLabel": "time into the run",
+        "xUnit": "clock",
         "yLabel": one.label,
         "unit": "s",
         "sync": "time",
         "thresholds": _thresholds(one.figure, objectives),
-        "empty": "No request was sent.",
+        "empty": "No bin has enough successful requests.",
     }
 
 
@@ -172,6 +173,7 @@ def _failures(one: Timeline) -> dict[str, Any]:
         "bars": True,
         "height": 130,
         "xLabel": "time into the run",
+        "xUnit": "clock",
         "yLabel": "failed",
         "unit": "count",
         "sync": "time",

@@ -20,6 +20,7 @@ from cliffwatch.report.words import (
     interval,
     number,
     price_figures,
+    printable,
     quantile,
     share,
     target,
@@ -46,7 +47,8 @@ def _parts(report: Report) -> Iterator[RenderableType]:
         yield _spaced(_objectives(report.judgement.objectives))
     else:
         yield Text("No SLO file was given: nothing to meet or miss.", style="dim")
-    yield _spaced(_latencies(report.figures, f"Latency of the successful requests, {report.phase}"))
+    yield _spaced(Text(f"Latency of the successful requests ({report.phase})", style="bold"))
+    yield _latencies(report.figures)
     yield _spaced(_outcomes(report))
     yield _spaced(_rates(report))
     for apart in report.apart:
@@ -58,9 +60,9 @@ def _spaced(part: RenderableType) -> RenderableType:
     return Padding(part, (1, 0, 0, 0))
 
 
-def _grid(*columns: str, title: str | None = None) -> Table:
+def _grid(*columns: str) -> Table:
     """A table without frames; a column whose name starts with `>` is set right."""
-    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="dim")
+    table = Table(box=None, pad_edge=False, header_style="dim")
     for name in columns:
         right = name.startswith(">")
         table.add_column(name.removeprefix(">"), justify="right" if right else "left", no_wrap=right)
@@ -69,7 +71,7 @@ def _grid(*columns: str, title: str | None = None) -> Table:
 
 def _heading(report: Report) -> Text:
     manifest = report.manifest
-    text = Text.assemble((manifest.name, "bold"), f"  {manifest.model} at {manifest.target}")
+    text = Text.assemble((manifest.name, "bold"), printable(f"  {manifest.model} at {manifest.target}"))
     text.append(f"\n{report.n:,} requests judged ({report.phase})")
     text.append(f", run {manifest.run_id}, seed {manifest.seed}", style="dim")
     return text
@@ -108,8 +110,8 @@ def _objectives(objectives: Iterable[ObjectiveResult]) -> Table:
     return table
 
 
-def _latencies(figures: Iterable[FigureSummary], title: str) -> Table:
-    table = _grid("", ">n", ">mean", ">P50", ">P95", ">P99", ">max", title=title)
+def _latencies(figures: Iterable[FigureSummary]) -> Table:
+    table = _grid("", ">n", ">mean", ">P50", ">P95", ">P99", ">max")
     for one in figures:
         table.add_row(
             one.label,
@@ -125,7 +127,9 @@ def _outcomes(report: Report) -> Table:
     table = _grid("outcome", ">n", ">share", "most frequent message")
     for one in report.outcomes:
         message = next((error.message for error in report.errors if error.outcome is one.outcome), "")
-        table.add_row(one.outcome, f"{one.n:,}", share(one.share), Text(message, overflow="ellipsis", no_wrap=True))
+        table.add_row(
+            one.outcome, f"{one.n:,}", share(one.share), Text(printable(message), overflow="ellipsis", no_wrap=True)
+        )
     if not report.outcomes:
         table.add_row("none yet", "0", UNKNOWN, "")
     return table

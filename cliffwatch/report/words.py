@@ -57,6 +57,11 @@ def usd(value: float | None) -> str:
     return UNKNOWN if value is None else f"{number(value)} USD"
 
 
+def printable(text: str) -> str:
+    """Text that came from a server, without what could steer a terminal."""
+    return "".join(character if character.isprintable() else "�" for character in text)
+
+
 def price_figures(price: Price) -> tuple[tuple[str, float | None, str], ...]:
     """Prices of a run: what each is for, the money, the key of `Price.undefined` that says why there is none."""
     return (

@@ -101,6 +101,13 @@ class Objective(ConfigModel):
         return f"{text}, {self.input_tokens.text} input tokens" if self.input_tokens else text
 
 
+def _some(objectives: tuple[Objective, ...]) -> tuple[Objective, ...]:
+    """A check of its own, since pydantic reports a wrong length as well wherever one element is wrong."""
+    if not 1 <= len(objectives) <= MAX_OBJECTIVES:
+        raise ValueError(f"must be a list of 1 to {MAX_OBJECTIVES} objectives")
+    return objectives
+
+
 class SloFile(ConfigModel):
     """A named set of objectives, and what the hardware costs.
 
@@ -110,7 +117,7 @@ class SloFile(ConfigModel):
 
     name: str = Field(min_length=1, max_length=100)
     description: str = Field(default="", max_length=2000)
-    objectives: tuple[Objective, ...] = Field(min_length=1, max_length=MAX_OBJECTIVES)
+    objectives: Annotated[tuple[Objective, ...], AfterValidator(_some)]
     cost: HardwareCost | None = None
     count_client_errors: bool = False
 

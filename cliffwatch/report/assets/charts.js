@@ -32,7 +32,19 @@ const cliffwatch = (() => {
 
   const count = (value) => (value === null || value === undefined ? "–" : value.toLocaleString("en-US"));
   const plain = (value) => (value === null || value === undefined ? "–" : digits(value));
-  const formats = { s: seconds, share, count, "": plain };
+
+  /** Time into a run, as minutes:seconds or hours:minutes:seconds. */
+  function clock(value) {
+    if (value === null || value === undefined) return "–";
+    const parts = [Math.floor(value / 3600), Math.floor(value / 60) % 60, Math.floor(value) % 60];
+    const text = (parts[0] ? parts : parts.slice(1)).map((part, index) => String(part).padStart(index ? 2 : 1, "0")).join(":");
+    return value % 1 ? `${text}.${String(value.toFixed(1)).slice(-1)}` : text;
+  }
+
+  const formats = { s: seconds, share, count, clock, "": plain };
+  const CLOCK_STEPS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 43200, 86400];
+
+  const COUNT_STEPS = Array.from({ length: 12 }, (_, power) => [1, 2, 5].map((step) => step * 10 ** power)).flat();
 
   // ---- elements ------------------------------------------------------------------------------------------------
 
@@ -67,7 +79,7 @@ const cliffwatch = (() => {
 
   function axis(label, format, extra = {}) {
     return {
-      label, labelSize: 22, labelFont: "12px system-ui, sans-serif", font: "12px system-ui, sans-serif", gap: 4,
+      label, filter: (_plot, splits) => splits, labelSize: 22, labelFont: "12px system-ui, sans-serif", font: "12px system-ui, sans-serif", gap: 4,
       stroke: () => color("ink-soft"), grid: { stroke: () => color("rule"), width: 1 },
       ticks: { stroke: () => color("rule"), size: 4 },
       values: (_plot, splits) => splits.map((value) => (value === null ? "" : format(value))), ...extra,
@@ -143,10 +155,10 @@ const cliffwatch = (() => {
   /**
    * Lines over time (or any number).
    * data: {label, x, series: [{label, token, values, dash?}], band?: [upper, lower] (series indexes), xLabel, yLabel,
-   *        unit: "s" | "share" | "count", xUnit?, logY?, thresholds?: [{at, label}], height?, sync?, bars?}
+   *        unit: "s" | "share" | "count", xUnit?: "clock" | ..., logY?, thresholds?: [{at, label}], height?, sync?, bars?}
    */
   function lines(element, data) {
-    if (!data.x.length) return empty(element, data.empty ?? "No data yet.");
+    if (!data.series.some((one) => one.values.some((value) => value !== null))) return empty(element, data.empty ?? "No data yet.");
     described(element, data.label);
     const format = formats[data.unit ?? ""];
     const formatX = formats[data.xUnit ?? "s"];
@@ -161,9 +173,12 @@ const cliffwatch = (() => {
     return mount(element, {
       height: data.height ?? 240,
       scales: { x: { time: false }, y: log ? { distr: 3 } : { range: (_plot, _low, high) => [0, high > 0 ? high * 1.08 : 1] } },
-      series: [{ label: data.xLabel, value: (_plot, value) => formatX(value) }, ...series],
+      series: [{ label: "at", value: (_plot, value) => formatX(value) }, ...series],
       bands: hasBand ? [{ series: data.band.map((index) => index + 1), fill: () => color("band") }] : [],
-      axes: [axis(data.xLabel, formatX), axis(data.yLabel, format, { size: 62, ...(log && { splits: logSplits }) })],
+      axes: [
+        axis(data.xLabel, formatX, { size: 30, ...(data.xUnit === "clock" && { incrs: CLOCK_STEPS }) }),
+        axis(data.yLabel, format, { size: 62, ...(log && { splits: logSplits }), ...(data.unit === "count" && { incrs: COUNT_STEPS }) }),
+      ],
       cursor: { sync: data.sync ? { key: data.sync } : undefined, drag: { x: false, y: false } },
       hooks: { draw: [marks(data.thresholds ?? [], "y")] },
     }, [data.x, ...values]);
@@ -183,11 +198,11 @@ const cliffwatch = (() => {
       scales: { x: { time: false, distr: 3, range: () => [data.edges[0], data.edges[data.edges.length - 1]] },
         y: { range: (_plot, _low, high) => [0, high * 1.12] } },
       series: [
-        { label: data.xLabel, value: (_plot, value) => (value === null ? "–" : `from ${format(value)}`) },
+        { label: "from", value: (_plot, value) => format(value) },
         { label: data.yLabel ?? "requests", stroke: () => color(data.token), fill, width: 1.5, points: { show: false },
           paths: uPlot.paths.stepped({ align: 1 }), value: (_plot, value) => count(value) },
       ],
-      axes: [axis(data.xLabel, format, { splits: logSplits, space: 60 }), axis(data.yLabel ?? "requests", count, { size: 58 })],
+      axes: [axis(data.xLabel, format, { size: 30, splits: logSplits }), axis(data.yLabel ?? "requests", count, { size: 58, incrs: COUNT_STEPS })],
       cursor: { drag: { x: false, y: false } },
       hooks: { draw: [marks(data.thresholds ?? [], "x")] },
     }, [data.edges, [...data.counts, 0]]);
@@ -218,7 +233,7 @@ const cliffwatch = (() => {
 
   // ---- attainment ----------------------------------------------------------------------------------------------
 
-  const NINES_FLOOR = 0.0005; // the right end of the scale, 99.95 % and above
+  const NINES_FLOOR = 0.0001; // the right end of the scale, 99.99 % and above
   const TICKS = [0, 0.5, 0.9, 0.95, 0.99, 0.999, 1];
 
   /** Place on the scale of nines, 0 to 1: each further nine has the same width, since the misses are what matters. */
