@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -50,10 +51,9 @@ def create_run(run_dir: Path | str, manifest: Manifest, workload_text: str, slo_
         RunError: the folder holds a run already, is a file, or cannot be written. Nothing new is left then.
     """
     run_dir = Path(run_dir)
-    if (run_dir / FILE_NAME).exists():
-        raise RunError("already holds a run", file=run_dir, allowed="a new or empty folder")
     made: list[Path] = []
     try:
+        _refuse_run(run_dir)
         for folder in [*reversed(run_dir.parents), run_dir]:
             if not folder.exists():
                 folder.mkdir()
@@ -77,12 +77,18 @@ def create_run(run_dir: Path | str, manifest: Manifest, workload_text: str, slo_
     return run_dir
 
 
+def _refuse_run(run_dir: Path) -> None:
+    if (run_dir / FILE_NAME).exists():
+        raise RunError("already holds a run", file=run_dir, allowed="a new or empty folder")
+
+
 def _unmake(made: Sequence[Path]) -> None:
     for path in reversed(made):
-        if path.is_dir():
-            path.rmdir()
-        else:
-            path.unlink(missing_ok=True)
+        with suppress(OSError):  # the error that brought us here is the one to tell
+            if path.is_dir():
+                path.rmdir()
+            else:
+                path.unlink()
 
 
 def close_run(

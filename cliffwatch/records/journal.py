@@ -49,14 +49,6 @@ _decode_issued = msgspec.json.Decoder(tuple[int, int]).decode
 _decode_row = msgspec.json.Decoder(RequestRow).decode
 
 
-def _lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
 class Journal:
     """The writing end. Not for use by several threads at once.
 
@@ -102,7 +94,7 @@ class Journal:
         except OSError as error:
             raise RunError(f"cannot be created: {error.strerror}", file=path) from error
         try:
-            _lock(descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)  # waits for no longer than somebody's look at a new journal
             write_whole(descriptor, lines)
         except OSError as error:
             os.close(descriptor)
@@ -175,12 +167,14 @@ def is_written(path: Path) -> bool:
         except OSError as error:
             raise RunError(f"cannot be read: {error.strerror}", file=path) from error
         try:
-            free = _lock(descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared: others may look at the same time
             looked_at = os.fstat(descriptor).st_ino
+        except BlockingIOError:
+            return True
         finally:
             os.close(descriptor)
         try:
-            if not free or path.stat().st_ino == looked_at:  # else the writer replaced it while we looked: look again
-                return not free
+            if path.stat().st_ino == looked_at:  # else the writer replaced it while we looked: look again
+                return False
         except FileNotFoundError:
             return False

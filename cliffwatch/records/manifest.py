@@ -131,11 +131,14 @@ def read_manifest(run_dir: Path) -> Manifest:
     except (OSError, UnicodeDecodeError) as error:
         raise RunError(f"cannot be read: {error}", file=path) from error
     try:
-        return Manifest.model_validate_json(text)
+        manifest = Manifest.model_validate_json(text)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         field = ".".join(str(part) for part in first["loc"]) or None
         raise RunError(f"is damaged: {first['msg']}", file=path, field=field) from error
+    if manifest.format != FORMAT:
+        raise RunError("is of another version", file=path, field="format", value=manifest.format, allowed=str(FORMAT))
+    return manifest
 
 
 def write_manifest(run_dir: Path, manifest: Manifest) -> None:
@@ -146,4 +149,5 @@ def write_manifest(run_dir: Path, manifest: Manifest) -> None:
         fresh.write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
         fresh.replace(path)
     except OSError as error:
+        fresh.unlink(missing_ok=True)
         raise RunError(f"cannot be written: {error.strerror or error}", file=path) from error

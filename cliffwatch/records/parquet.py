@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from cliffwatch.errors import RunError
 from cliffwatch.records.schema import ARROW_SCHEMA, RequestRow
@@ -20,7 +20,26 @@ _REPEATING_COLUMNS = [*(column.name for column in ARROW_SCHEMA if pa.types.is_di
 
 
 def table_of(rows: Sequence[RequestRow]) -> pa.Table:
-    """Rows as an Arrow table of `ARROW_SCHEMA`."""
+    """Rows as an Arrow table of `ARROW_SCHEMA`.
+
+    A row whose gaps are beyond what a column holds (over 71 minutes, say) is kept without them, and says so.
+    """
+    try:
+        return _table(rows)
+    except (pa.ArrowException, OverflowError):
+        return _table([row if _fits(row) else _without_gaps(row) for row in rows])
+
+
+def _fits(row: RequestRow) -> bool:
+    return all(0 <= gap < 2**32 for gaps in (row.chunk_gaps_us, row.prompt_ttfts_us) for gap in gaps or ())
+
+
+def _without_gaps(row: RequestRow) -> RequestRow:
+    warnings = [*(row.warnings or ()), "gaps between chunks are out of range and were not kept"]
+    return replace(row, chunk_gaps_us=None, prompt_ttfts_us=None, warnings=warnings)
+
+
+def _table(rows: Sequence[RequestRow]) -> pa.Table:
     if not rows:
         return ARROW_SCHEMA.empty_table()
     columns = zip(*map(astuple, rows), strict=True)
@@ -97,7 +116,7 @@ def naming(path: Path) -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         first_line = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise RunError(f"is truncated or damaged: {first_line}", file=path, allowed="a Parquet shard") from error
 

@@ -48,7 +48,8 @@ class RunReader:
     def connect(self) -> duckdb.DuckDBPyConnection:
         """A cursor with the view `requests` over what is on the disk now; close it, or let it go.
 
-        Rows that come later are seen after the next `connect`. Cursors of one reader share its cached data.
+        Rows that come later are seen after the next `connect`. Cursors of one reader share its cached data. Damage
+        inside a shard shows only when a query meets it, as DuckDB's error: `session` and `fetch` say it as a RunError.
 
         Raises:
             RunError: a shard is truncated, damaged or cannot be read; the error names it.
@@ -62,21 +63,18 @@ class RunReader:
 
     def fetch(self, sql: str, parameters: Sequence[object] | Mapping[str, object] = ()) -> list[tuple[Any, ...]]:
         """The rows of a query over the view `requests`. Raises RunError where the shards cannot be read."""
-        with self.connect() as cursor:
-            try:
-                return cursor.execute(sql, parameters).fetchall()
-            except (duckdb.IOException, duckdb.InvalidInputException, duckdb.SerializationException) as error:
-                raise RunError(f"cannot be read: {error}", file=self.dir) from error
+        with self.session() as cursor:
+            return cursor.execute(sql, parameters).fetchall()
+
+    @contextmanager
+    def session(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """`connect` for a `with` block in which shards that cannot be read are a RunError."""
+        with self.connect() as cursor, _saying(self.dir):
+            yield cursor
 
     def count(self) -> int:
         """Rows so far, of all phases and outcomes. Raises RunError."""
-        for _ in range(_ATTEMPTS):
-            try:
-                files = [path for paths in list_run(self.dir).sources().values() for path in paths]
-                return sum(check_file(path).num_rows for path in files)
-            except FileNotFoundError:
-                continue
-        raise RunError("changes too fast to be read", file=self.dir)
+        return int(self.fetch("SELECT count(*) FROM requests")[0][0])
 
     def _refresh(self) -> None:
         for _ in range(_ATTEMPTS):
@@ -100,7 +98,8 @@ class RunReader:
         files = [path for paths in sources.values() for path in paths]
         for path in files:
             check_file(path)
-        self._database = connect_files(files)
+        with _saying(self.dir):
+            self._database = connect_files(files)
 
     def _copy_files(self, sources: Sources) -> None:
         if self._database is None:
@@ -126,6 +125,17 @@ def connect_files(files: Sequence[Path]) -> duckdb.DuckDBPyConnection:
         _create_empty(database)
     _create_view(database, _parquet(files) if files else "kept")
     return database
+
+
+@contextmanager
+def _saying(place: Path) -> Iterator[None]:
+    """What DuckDB finds wrong with a file, in its many ways, as a RunError; a faulty query stays what it is."""
+    try:
+        yield
+    except (duckdb.ParserException, duckdb.SyntaxException, duckdb.BinderException, duckdb.CatalogException):
+        raise
+    except (duckdb.Error, UnicodeDecodeError) as error:
+        raise RunError(f"cannot be read: {str(error).splitlines()[0]}", file=place) from error
 
 
 def _create_empty(database: duckdb.DuckDBPyConnection) -> None:
@@ -161,11 +171,12 @@ def _transaction(database: duckdb.DuckDBPyConnection) -> Iterator[None]:
 def _insert(database: duckdb.DuckDBPyConnection, shard: int, path: Path) -> None:
     statement = f"INSERT INTO kept BY NAME SELECT ?::INTEGER AS _shard, * FROM {_parquet([path])}"  # noqa: S608
     try:
-        database.execute(statement, [shard])
-    except duckdb.Error as error:
+        with _saying(path):
+            database.execute(statement, [shard])
+    except RunError as error:
         if not path.exists():
             raise FileNotFoundError(path) from error
-        raise RunError(f"is truncated or damaged: {error}", file=path) from error
+        raise
 
 
 def _parquet(files: Sequence[Path]) -> str:

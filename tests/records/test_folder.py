@@ -164,6 +164,16 @@ def test_create_on_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
         subprocess.run(["umount", str(disk)], check=True)
 
 
+def test_create_that_fails_at_the_manifest_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_self: Path, *_arguments: Any, **_options: Any) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(RunError, match=r"manifest\.json: cannot be written: No space left"):
+        start(tmp_path / "run")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_dead_worker_is_recovered_and_its_requests_are_counted(tmp_path: Path) -> None:
     run_dir = dead_run(tmp_path / "run")
     assert_closed_right(run_dir, close(run_dir))

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import random
 import threading
 from pathlib import Path
 
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from cliffwatch.errors import RunError
@@ -160,10 +164,34 @@ def test_damage_inside_a_shard_is_an_error_and_no_traceback(tmp_path: Path) -> N
         RunReader(run.dir).fetch("SELECT sum(ttft_s), max(max_gap_s), max(error) FROM requests")
 
 
-def test_a_parquet_file_of_something_else_is_refused(tmp_path: Path) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+def test_a_faulty_query_is_not_taken_for_a_damaged_run(tmp_path: Path) -> None:
+    reader = RunReader(make_run(tmp_path / "run", 10).dir)
+    for query in ("SELECT nonsense FROM requests", "SELEC 1", "SELECT 1 FROM nowhere"):
+        with pytest.raises(duckdb.Error):
+            reader.fetch(query)
 
+
+@pytest.mark.parametrize("state", [RunState.COMPLETE, RunState.RUNNING])
+def test_random_damage_is_never_a_traceback(tmp_path: Path, state: RunState) -> None:
+    """Bytes changed at random are either not noticed (nothing in a Parquet file guards its data) or a RunError."""
+    run = make_run(tmp_path / "run", 500, state=state, parts=1, workers=1)
+    path = final_path(run.dir, 0) if state is RunState.COMPLETE else part_path(run.dir, 0, 0)
+    whole = path.read_bytes()
+    rng = random.Random(3)
+    caught = 0
+    for _ in range(60):
+        damaged = bytearray(whole)
+        for _ in range(rng.choice([1, 5, 50])):
+            damaged[rng.randrange(len(damaged))] = rng.randrange(256)
+        path.write_bytes(damaged)
+        try:
+            RunReader(run.dir).fetch("SELECT hash(COLUMNS(*)) FROM requests")
+        except RunError:
+            caught += 1
+    assert caught > 10
+
+
+def test_a_parquet_file_of_something_else_is_refused(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", 10)
     pq.write_table(pa.table({"x": [1]}), final_path(run.dir, 0))
     with pytest.raises(RunError, match="lacks columns"):

@@ -231,6 +231,17 @@ def test_a_row_the_journal_refused_is_kept_for_the_next_part(tiny_disk: Path) ->
     assert ids_in(final_path(run_dir, 0)) == [0]
 
 
+def test_gaps_that_no_column_holds_cost_no_row(run_dir: Path) -> None:
+    writer = ShardWriter(run_dir, 0)
+    writer.ended(make_row(0))
+    writer.ended(make_row(1, chunk_gaps_us=[5, 2**32], warnings=["w"]))
+    writer.ended(make_row(2, prompt_ttfts_us=[-1]))
+    writer.close()
+    table = pq.read_table(final_path(run_dir, 0))
+    assert [gaps is None for gaps in table["chunk_gaps_us"].to_pylist()] == [False, True, True]
+    assert [len(warnings or ()) for warnings in table["warnings"].to_pylist()] == [0, 2, 1]
+
+
 def test_a_truncated_part_is_named(run_dir: Path) -> None:
     clock = Clock()
     writer = ShardWriter(run_dir, 0, clock=clock)
