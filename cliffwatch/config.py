@@ -84,9 +84,13 @@ def _children(node: yaml.Node) -> list[yaml.Node]:
     return list(node.value) if isinstance(node, yaml.SequenceNode) else []
 
 
+def _construct_int(loader: yaml.SafeLoader, node: Any) -> int:
+    return int(str(loader.construct_scalar(node)))
+
+
 _SURROGATE = re.compile("[\\ud800-\\udfff]")
 
-_Loader.add_constructor("tag:yaml.org,2002:int", lambda loader, node: int(str(loader.construct_scalar(node))))
+_Loader.add_constructor("tag:yaml.org,2002:int", _construct_int)
 _Loader.yaml_implicit_resolvers = {}
 for _tag, _pattern, _starts in (
     ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),

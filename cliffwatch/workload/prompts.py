@@ -143,9 +143,11 @@ def build_lexicon(counter: TokenCounter, method: Method, *, chat_counter: TokenC
     Raises:
         InputError: joined prompts do not have the sum of their words' tokens (the text is to be estimated then).
     """
-    special, base = counter.count(["", WORDS[0]])
+    first = WORDS[0]
+    base, twice = counter.count([first, f"{first} {first}"])
+    special = 2 * base - twice  # not every server counts an empty text
     inside, opening = defaultdict(list), defaultdict(list)
-    for word, joined in zip(WORDS, counter.count([f"{WORDS[0]} {word}" for word in WORDS]), strict=True):
+    for word, joined in zip(WORDS, counter.count([f"{first} {word}" for word in WORDS]), strict=True):
         inside[joined - base].append(f" {word}")
     words = _most_used(inside)
     candidates = [word.strip() for some in words.values() for word in some]
