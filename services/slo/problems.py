@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from cliffwatch.errors import CliffwatchError, InputError, RunError, shorten
-from services.slo.store import UnknownRunError
+from services.slo.store import RunsFolderError, UnknownRunError
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S = 2
@@ -41,6 +41,7 @@ class UnsettledRunError(RunError):
 # The first class that fits gives status and title.
 _STATUS: tuple[tuple[type[CliffwatchError], int, str], ...] = (
     (UnknownRunError, 404, "Unknown run"),
+    (RunsFolderError, 503, "Runs folder cannot be read"),
     (UnsettledRunError, 503, "Run is being written"),
     (RunError, 409, "Run is damaged"),
     (InputError, 422, "Bad parameter"),

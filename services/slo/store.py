@@ -19,6 +19,10 @@ class UnknownRunError(RunError):
     """No run of that id is in the folder, or the id is not one that a run could have."""
 
 
+class RunsFolderError(RunError):
+    """The folder of runs itself cannot be read."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunFolder:
     """One run: its id (the folder's name), where it is, and what state its files were in when it was looked up.
@@ -51,16 +55,11 @@ class RunStore:
     """Looks runs up under `root`, which holds run folders or is one itself. Reads only; follows no link out of it."""
 
     def __init__(self, root: Path) -> None:
-        """Raises RunError where `root` is not a folder that can be read."""
+        """Raises RunsFolderError where `root` is not a folder that can be read."""
         self.root = root.resolve()
         self._single = (self.root / FILE_NAME).is_file()
         self._closed: dict[str, ListedRun] = {}
-        try:
-            next(self.root.iterdir(), None)
-        except OSError as error:
-            raise RunError(
-                f"cannot be read: {error.strerror}", file=root, field="--runs", allowed="a folder that holds runs"
-            ) from error
+        _folder_names(self.root)
 
     def find(self, run_id: str) -> RunFolder:
         """The run with that id. Raises UnknownRunError for an id that is not a run's name or leads elsewhere."""
@@ -77,7 +76,7 @@ class RunStore:
         raise UnknownRunError("there is no such run", field="run", value=run_id, allowed=_ID_RULE)
 
     def list(self) -> list[ListedRun]:
-        """Every run, newest first; a run whose manifest is damaged is listed with its problem."""
+        """Every run, newest first; one whose manifest is damaged with its problem. Raises RunsFolderError."""
         ids = [self.root.name] if self._single else _folder_names(self.root)
         runs = []
         for run_id in ids:
@@ -103,8 +102,12 @@ def _is_closed(manifest: Manifest) -> bool:
 
 
 def _folder_names(root: Path) -> list[str]:
-    with os.scandir(root) as entries:
-        return [entry.name for entry in entries if not entry.name.startswith(".") and entry.is_dir()]
+    try:
+        with os.scandir(root) as entries:
+            return [entry.name for entry in entries if not entry.name.startswith(".") and entry.is_dir()]
+    except OSError as error:
+        reason = f"cannot be read: {error.strerror}"
+        raise RunsFolderError(reason, file=root, field="--runs", allowed="a folder that holds runs") from error
 
 
 def _started(run: ListedRun) -> float:

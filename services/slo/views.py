@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 from typing import Any
 
 from cliffwatch.errors import RunError
 from cliffwatch.records.figures import FIGURES
 from cliffwatch.records.reader import RunReader
 from cliffwatch.records.schema import FAILURES, NOT_SERVED, Outcome, Phase
+from cliffwatch.report.plots import row_labels
 from cliffwatch.report.summary import Report
 from cliffwatch.stats import sample_needs
-from cliffwatch.surface.grid import Grid, heatmap
+from cliffwatch.surface.grid import heatmap
 from services.slo.models import (
     Attainment,
     Heatmap,
@@ -138,7 +138,7 @@ def surface(run_id: str, reader: RunReader, asked: HeatmapParameters) -> Heatmap
         phase=asked.phase,
         row_name=asked.rows.replace("_", " "),
         row_edges=list(grid.row_edges),
-        row_labels=_row_labels(grid),
+        row_labels=list(row_labels(grid)),
         column_name=asked.columns,
         column_labels=[str(value) for value in grid.column_values],
         values=[[_known(cell.value) for cell in row] for row in grid.cells],
@@ -148,15 +148,6 @@ def surface(run_id: str, reader: RunReader, asked: HeatmapParameters) -> Heatmap
         unplaced=grid.unplaced,
         note=None if grid.n else NO_DATA,
     )
-
-
-def _row_labels(grid: Grid) -> list[str]:
-    ends = [_tokens(edge) for edge in grid.row_edges]
-    return [f"{low}–{high}" for low, high in pairwise(ends)]
-
-
-def _tokens(count: int) -> str:
-    return str(count) if count < 1024 else f"{round(count / 1024, 1):g}k"
 
 
 def timeline(run_id: str, reader: RunReader, asked: TimelineParameters) -> Timeline:

@@ -8,8 +8,8 @@ let shown = null;
 const UNITS = { s: "seconds", ratio: "share", requests: "count" };
 const PLAIN = (value) => String(Number(value.toPrecision(3)));
 
-/** `limit` is the threshold of the run's objective on this metric, where it has one: cells above it are marked. */
-export function showHeatmap(answer, limit) {
+/** `objectives` are those of the run on this metric: cells above the threshold for their lengths are marked. */
+export function showHeatmap(answer, objectives) {
   shown = answer;
   const box = byId("heatmap");
   byId("readout").hidden = Boolean(answer.note);
@@ -17,9 +17,9 @@ export function showHeatmap(answer, limit) {
   const fresh = node("div");
   cliffwatch.heatmap(fresh, {
     caption: `${words(answer.statistic)} of ${answer.label}, ${plural(answer.n, "request")} of the ${answer.phase} phase`,
-    corner: `${answer.row_name} ↓ ${answer.column_name} →`,
+    corner: `${answer.row_name.replace(" tokens", "")} ↓ ${answer.column_name} →`,
     rows: answer.row_labels, columns: answer.column_labels, unit: { seconds: "s" }[UNITS[answer.unit]] ?? UNITS[answer.unit] ?? "",
-    threshold: answer.unit === "s" ? limit : null,
+    thresholds: answer.unit === "s" && answer.row_name === "input tokens" ? strictest(objectives, answer.row_edges) : null,
     cells: answer.values.map((row, r) => row.map((value, c) => ({ value, n: answer.counts[r][c], few: answer.few[r][c] }))),
   });
   asGrid(fresh.querySelector("table"));
@@ -31,6 +31,15 @@ export function showHeatmap(answer, limit) {
 const isShare = () => shown.statistic === "attainment";
 const words = (statistic) => (/^p\d/.test(statistic) ? statistic.toUpperCase() : statistic);
 
+/** For each row the lowest threshold of the objectives that hold for all lengths in it; null where there is none. */
+function strictest(objectives, edges) {
+  const covers = (bucket, low, high) => !bucket || (bucket.min <= low && (bucket.max === null || high - 1 <= bucket.max));
+  return edges.slice(1).map((high, row) => {
+    const held = objectives.filter((one) => covers(one.input_tokens, edges[row], high)).map((one) => one.threshold_s);
+    return held.length ? Math.min(...held) : null;
+  });
+}
+
 /** Shares of misses at which the colour of an attainment changes: here few is good, and nines matter. */
 const MISS_STEPS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5];
 
@@ -40,7 +49,7 @@ function asGrid(table) {
   table.style.setProperty("--columns", shown.column_labels.length);
   table.querySelectorAll("tbody tr").forEach((row, r) => row.querySelectorAll("td").forEach((cell, c) => {
     cell.setAttribute("role", "gridcell");
-    cell.setAttribute("aria-label", sentence(r, c));
+    cell.setAttribute("aria-label", `${sentence(r, c)}${"over" in cell.dataset ? ", over the objective" : ""}`);
     Object.assign(cell.dataset, { r, c });
     const value = shown.values[r][c];
     if (isShare() && value !== null) cell.dataset.heat = MISS_STEPS.filter((step) => 1 - value > step).length;
@@ -57,7 +66,7 @@ function sentence(r, c) {
 }
 
 function readOut(cell) {
-  byId("readout").textContent = cell ? sentence(Number(cell.dataset.r), Number(cell.dataset.c)) : rest();
+  byId("readout").textContent = cell?.ariaLabel ?? rest();
 }
 
 /** What the line says while no cell is in hand. */
@@ -66,7 +75,7 @@ function rest() {
   if (!known.length) return "";
   const [low, high] = [Math.min(...known), Math.max(...known)].map(cliffwatch.format[UNITS[shown.unit]] ?? PLAIN);
   const colour = isShare() ? "The colour deepens with the share of misses" : `Colour runs from ${low} to ${high} on a log scale`;
-  return `${colour}; † and a dashed edge mark few samples. Point at a cell, or walk the grid with the arrow keys.`;
+  return `${colour}; † and a dashed edge mark few samples${byId("heatmap").querySelector("[data-over]") ? ", ▲ is over the objective" : ""}. Point at a cell, or walk the grid with the arrow keys.`;
 }
 
 /** One cell is in the tab order: the one that had the focus last. */

@@ -54,8 +54,9 @@ async function showAll(isCurrent) {
   document.title = `${run.id} – cliffwatch`;
   showHead(run);
   part("attainment", attainment, showAttainment);
-  part("heatmap", heatmap, (answer) => showHeatmap(answer, limitOf(attainment.answer?.judgement, metric)));
-  part("timeline", timeline, showTimeline);
+  const objectives = (attainment.answer?.judgement?.objectives ?? []).filter((one) => one.figure === metric);
+  part("heatmap", heatmap, (answer) => showHeatmap(answer, objectives));
+  part("timeline", timeline, (answer) => showTimeline(answer, objectives.filter((one) => !one.input_tokens).map((one) => one.threshold_s)));
   part("outcomes", outcomes, showOutcomes);
   showFacts(run);
   return run.state === "running";
@@ -71,12 +72,6 @@ function part(id, { answer, error }, render) {
   for (const beside of document.querySelectorAll(`[data-part="${id}"]`)) beside.hidden = Boolean(error);
   if (error) show(byId(id), ...refusal(error));
   else render(answer);
-}
-
-/** Threshold of the objective on that metric for requests of every length; null where there is none. */
-function limitOf(judgement, metric) {
-  const figure = (one) => `${one.sli}${one.clock === "intended" ? "_user" : ""}_s`;
-  return judgement?.objectives.find((one) => figure(one) === metric && !one.input_tokens)?.threshold_s ?? null;
 }
 
 /** Words in place of a run; null shows the run. Always false: nothing here is live. */

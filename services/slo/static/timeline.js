@@ -6,14 +6,15 @@ import { plural, seconds } from "./words.js";
 const UNITS = { s: "s", ratio: "share" };
 const plots = new Map();
 
-export function showTimeline(answer) {
+/** `limits` are the thresholds of the run's objectives on this metric for requests of every length. */
+export function showTimeline(answer, limits) {
   for (const id of ["timeline", "requests", "failures"]) byId(id).hidden = Boolean(answer.note);
   byId("timeline-note").textContent = answer.note ?? caption(answer);
   if (answer.note) return;
-  const { factor, xLabel } = scale(answer.start_s.at(-1) ?? 0);
-  const shared = { x: answer.start_s.map((start) => start / factor), xLabel, xUnit: "", sync: "timeline" };
+  const shared = { x: answer.start_s, xLabel: "time into the run", xUnit: "clock", sync: "timeline" };
   draw("timeline", {
     ...shared, label: `${answer.label} over time`, unit: UNITS[answer.unit] ?? "", yLabel: answer.label, band: [0, 1],
+    thresholds: limits.map((at) => ({ at, label: `objective ${seconds(at)}` })),
     series: [{ label: "P95", token: "p95", values: answer.p95 }, { label: "P50", token: "p50", values: answer.p50 }],
   });
   draw("requests", {
@@ -33,12 +34,9 @@ export function showTimeline(answer) {
 const caption = (answer) => `${plural(answer.start_s.length, "bin")} of ${seconds(answer.width_s)} by intended send time; `
   + "a gap means too few requests in that bin. Left and right arrows move the cursor.";
 
-/** Minutes for what is longer than five of them, so that ticks are round. */
-const scale = (length_s) => (length_s > 300 ? { factor: 60, xLabel: "minutes since the start" } : { factor: 1, xLabel: "seconds since the start" });
-
 function draw(id, data) {
   const element = byId(id);
-  const key = JSON.stringify([data.label, data.unit, data.xLabel]);
+  const key = JSON.stringify([data.label, data.unit, data.thresholds]);
   const present = plots.get(id);
   if (present?.key === key && present.plot?.root.isConnected && data.x.length) {
     const columns = [data.x, ...data.series.map((one) => one.values)];
