@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import socket
+import sys
 from pathlib import Path
+from types import FrameType
 
 import typer
 import uvicorn
 
-from cliffwatch.errors import InputError
+from cliffwatch.errors import ExitCode, InputError
 from cliffwatch.slo.spec import load_slo
 from services.slo.app import create_app
 from services.slo.store import RunStore
@@ -29,7 +32,11 @@ def serve(
     host: str = typer.Option("127.0.0.1", help="Address to listen on; 0.0.0.0 is every interface, without a login."),
     port: int = typer.Option(8080, min=0, max=65535, help="Port to listen on; 0 takes a free one."),
 ) -> None:
-    """Serve the SLO API and web page over a folder of runs, live while a run goes on. Reads only; Ctrl-C ends it."""
+    """Serve the SLO API and web page over a folder of runs, live while a run goes on. Reads only.
+
+    Ctrl-C (exit code 130) or SIGTERM (exit code 0) ends it, after the requests under way.
+    """
+    signal.signal(signal.SIGTERM, _ended)  # uvicorn raises the signal again once it has shut down
     service = create_app(RunStore(runs), None if slo is None else load_slo(slo))
     with _listen(host, port) as listener:
         address = _address(listener)
@@ -44,6 +51,10 @@ def serve(
             timeout_graceful_shutdown=GRACE_S,
         )
         uvicorn.Server(config).run(sockets=[listener])
+
+
+def _ended(_signal: int, _frame: FrameType | None) -> None:
+    sys.exit(ExitCode.OK)
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -29,8 +29,10 @@ def refusal(*arguments: str | Path) -> str:
     return errors
 
 
-@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
-def test_serves_on_a_free_port_and_ends_at_a_signal(root: Path, run: SyntheticRun, end: signal.Signals) -> None:
+@pytest.mark.parametrize(("end", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
+def test_serves_on_a_free_port_and_ends_at_a_signal(
+    root: Path, run: SyntheticRun, end: signal.Signals, code: int
+) -> None:
     process = serve("--runs", root, "--port", "0")
     try:
         assert process.stdout is not None
@@ -43,6 +45,7 @@ def test_serves_on_a_free_port_and_ends_at_a_signal(root: Path, run: SyntheticRu
         process.send_signal(end)
         _, errors = process.communicate(timeout=20)
     assert "Traceback" not in errors
+    assert process.returncode == code
 
 
 def test_taken_port(root: Path) -> None:
