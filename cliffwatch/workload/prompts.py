@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import linear_regression, median
+from statistics import linear_regression, median, mode
 
 from tokenizers import Tokenizer
 
@@ -151,7 +151,7 @@ def build_lexicon(counter: TokenCounter, method: Method, *, chat_counter: TokenC
         inside[joined - base].append(f" {word}")
     words = _most_used(inside)
     candidates = [word.strip() for some in words.values() for word in some]
-    for word, alone in zip(candidates, counter.count(candidates), strict=True):
+    for word, alone in _openers(candidates, counter, chat_counter):
         opening[alone - special].append(word)
     lexicon = Lexicon(words, _most_used(opening), special, special, method)
     gained = _gained(lexicon, counter)
@@ -230,6 +230,18 @@ def _most_used(by_size: dict[int, list[str]]) -> dict[int, tuple[str, ...]]:
     """One-token words where there are plenty, else all sizes; never more than LEXICON_WORDS of a size."""
     usable = {size: tuple(some[:LEXICON_WORDS]) for size, some in by_size.items() if size > 0}
     return {1: usable[1]} if len(usable.get(1, ())) >= LEXICON_WORDS // 4 else usable
+
+
+def _openers(words: list[str], counter: TokenCounter, chat: TokenCounter | None) -> list[tuple[str, int]]:
+    """Words with their tokens at the start of a prompt; only those that mean the same tokens to a chat template.
+
+    Where a template ends in a line break, some tokenizers cut the word after it in another way than at the start.
+    """
+    alone = counter.count(words)
+    inside = alone if chat is None else chat.count(words)
+    gained = [after - before for after, before in zip(inside, alone, strict=True)]
+    usual = mode(gained)
+    return [(word, count) for word, count, gain in zip(words, alone, gained, strict=True) if gain == usual]
 
 
 def _gained(lexicon: Lexicon, counter: TokenCounter) -> int:

@@ -1,0 +1,88 @@
+"""`cliffwatch workload`, run as a person runs it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from cliffwatch.cli.workload import app
+from cliffwatch.errors import InputError
+from cliffwatch.workload.spec import load_workload, preset_names
+
+
+def run(*arguments: str) -> str:
+    result = CliRunner().invoke(app, arguments)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_preview_shows_tables_and_a_plot() -> None:
+    text = run("preview", "longtail")
+    for words in ("poisson, 4/s asked", "CV 0.986 (n = 260)", "nothing was sent", "16k to 32k", "batch 8", "█"):
+        assert words in text
+    assert "worker" not in text
+
+
+def test_preview_of_shards_shows_each() -> None:
+    assert "worker" in run("preview", "longtail", "--shards", "2")
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_preview_as_json_has_no_nan(name: str) -> None:
+    def refuse(constant: str) -> None:
+        raise AssertionError(constant)
+
+    figures = json.loads(run("preview", name, "--json", "--shards", "2"), parse_constant=refuse)
+    assert figures["name"] == name
+    assert len(figures["shards"]) == 2
+
+
+def test_presets_lists_each_with_its_purpose() -> None:
+    lines = run("presets").splitlines()
+    assert [line.partition(":")[0] for line in lines] == preset_names()
+    assert all(line.partition(": ")[2] for line in lines)
+
+
+def test_init_writes_a_file_that_is_the_preset(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    assert f"cliffwatch workload preview {path}" in run("init", str(path), "--preset", "chat")
+    assert load_workload(str(path)) == load_workload("chat")
+    with pytest.raises(InputError, match=r"mine\.yaml: exists already"):
+        run("init", str(path))
+    assert load_workload(str(path)).name == "chat"
+
+
+def test_init_names_what_it_cannot_do(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="nope: is no preset"):
+        run("init", str(tmp_path / "x.yaml"), "--preset", "nope")
+    with pytest.raises(InputError, match="cannot be written: No such file"):
+        run("init", str(tmp_path / "none" / "x.yaml"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_check_tells_the_load_in_a_line(tmp_path: Path) -> None:
+    assert run("check", "longtail") == "longtail: well formed; poisson arrivals, 4/s, for 60 s\n"
+    assert run("check", "closed") == "closed: well formed; 8 users in a closed loop, for 60 s\n"
+    path = tmp_path / "w.yaml"
+    path.write_text("requests: 20\nduration: 5s\narrivals: {kind: constant, rate: 2}\n")
+    assert run("check", str(path)) == "workload: well formed; constant arrivals, 2/s, for 5 s or 20 requests\n"
+
+
+@pytest.mark.parametrize("command", ["check", "preview"])
+def test_a_fault_names_the_file_and_the_field(tmp_path: Path, command: str) -> None:
+    path = tmp_path / "w.yaml"
+    path.write_text("duration: 60s\narrivals: {kind: poisson, rate: -4}\n")
+    with pytest.raises(InputError, match=r"w\.yaml: arrivals\.rate: cannot be used; got -4; allowed: greater than"):
+        run(command, str(path))
+
+
+def test_preview_names_the_file_of_a_load_without_requests(tmp_path: Path) -> None:
+    path = tmp_path / "w.yaml"
+    path.write_text("duration: 10ms\narrivals: {kind: poisson, rate: 0.001}\n")
+    with pytest.raises(InputError, match=r"w\.yaml: duration: ends before its first request"):
+        run("preview", str(path))

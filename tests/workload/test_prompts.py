@@ -1,0 +1,260 @@
+"""Prompts: exactly the asked tokens on every tokenizer and endpoint, unique where asked, shared where asked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tokenizers import Tokenizer
+
+from cliffwatch.errors import InputError
+from cliffwatch.records.schema import Phase
+from cliffwatch.workload.lexicon import WORDS, Lexicon
+from cliffwatch.workload.prompts import (
+    PromptBuilder,
+    build_lexicon,
+    calibrated,
+    estimated_lexicon,
+    probe_prompts,
+    tokenizer_counter,
+)
+from cliffwatch.workload.schedule import PlannedRequest, schedule
+from cliffwatch.workload.spec import load_workload, with_changes
+from tests.workload.conftest import TokenizerFile
+
+KINDS = ["bytes", "small", "large", "blanks"]
+
+
+class ChatCounter:
+    """Counts as a server does for one user message under a template (here with trimming, as Llama 3 has it)."""
+
+    def __init__(self, path: Path) -> None:
+        self._counter = tokenizer_counter(path)
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        return self._counter.count([f"[user]\n{text.strip()}\n[assistant]\n" for text in texts])
+
+
+class RepeatCounter:
+    """A tokenizer whose counts do not add up: of words that stood before, every fourth costs nothing."""
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        words = [text.split() for text in texts]
+        return [len(some) - (len(some) - len(set(some))) // 4 for some in words]
+
+
+def plan(
+    tokens: int, *, batch: int = 1, request_id: int = 0, group: int | None = None, shared: int = 0
+) -> PlannedRequest:
+    return PlannedRequest(
+        request_id=request_id,
+        intended_ns=0,
+        input_tokens=tokens,
+        output_tokens=1,
+        batch=batch,
+        cache="none" if group is None else "prefix",
+        prefix_group=group,
+        phase=Phase.MEASURED,
+        endpoint="chat" if batch == 1 else "completions",
+        prefix_tokens=shared,
+    )
+
+
+@pytest.fixture(scope="module")
+def large(tokenizer_file: TokenizerFile) -> tuple[Tokenizer, Lexicon]:
+    path = tokenizer_file("large", True)
+    return Tokenizer.from_file(str(path)), build_lexicon(tokenizer_counter(path), "tokenizer_file")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("start", [False, True])
+@pytest.mark.parametrize("endpoint", ["completions", "chat"])
+def test_length_is_what_the_server_processes(
+    tokenizer_file: TokenizerFile, kind: str, start: bool, endpoint: str
+) -> None:
+    """With and without a start token, on both endpoints: one definition of input length."""
+    path = tokenizer_file(kind, start)
+    counters = {"completions": tokenizer_counter(path), "chat": ChatCounter(path)}
+    lexicon = build_lexicon(counters["completions"], "server_tokenize", chat_counter=counters["chat"])
+    builder = PromptBuilder(lexicon, seed=1)
+    sizes = [200, 1024, 1025, 4097, *range(60, 190, 7)]
+    for index, tokens in enumerate(sizes):
+        asked = replace(plan(tokens, request_id=index), endpoint=endpoint)
+        built = builder.build(asked)
+        assert counters[endpoint].count(built.prompts) == [tokens]
+        assert built.built_input_tokens == tokens
+
+
+def test_the_start_token_is_known(tokenizer_file: TokenizerFile) -> None:
+    for start in (False, True):
+        lexicon = build_lexicon(tokenizer_counter(tokenizer_file("large", start)), "tokenizer_file")
+        assert lexicon.special_tokens == lexicon.chat_tokens == int(start)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    tokens=st.integers(1, 6000),
+    batch=st.integers(1, 4),
+    request_id=st.integers(0, 1 << 40),
+    group=st.none() | st.integers(0, 5),
+    share=st.floats(0, 1),
+)
+def test_any_plan_is_built_as_long_as_it_says(
+    large: tuple[Tokenizer, Lexicon], tokens: int, batch: int, request_id: int, group: int | None, share: float
+) -> None:
+    tokenizer, lexicon = large
+    asked = plan(tokens, batch=batch, request_id=request_id, group=group, shared=int(tokens * share))
+    built = PromptBuilder(lexicon, seed=3).build(asked)
+    counts = [len(tokenizer.encode(prompt).ids) for prompt in built.prompts]
+    assert sum(counts) == built.built_input_tokens
+    assert counts == [max(tokens, 2)] * batch  # a start token and one word at least
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_prompt_too_short_for_the_words_says_its_true_length(tokenizer_file: TokenizerFile, kind: str) -> None:
+    counter = tokenizer_counter(tokenizer_file(kind, True))
+    builder = PromptBuilder(build_lexicon(counter, "tokenizer_file"), seed=1)
+    for tokens in range(1, 40):
+        built = builder.build(plan(tokens, request_id=tokens))
+        assert counter.count(built.prompts) == [built.built_input_tokens]
+        assert abs(built.built_input_tokens - tokens) <= 5
+
+
+def test_prompts_begin_with_tokens_of_their_own(large: tuple[Tokenizer, Lexicon]) -> None:
+    tokenizer, lexicon = large
+    builder = PromptBuilder(lexicon, seed=1)
+    prompts = [text for index in range(500) for text in builder.build(plan(80, batch=4, request_id=index)).prompts]
+    first_block = {tuple(tokenizer.encode(text).ids[:16]) for text in prompts}
+    assert len(first_block) == 2000  # a cache block of 16, the start token among them
+
+
+def test_text_depends_on_seed_and_nonce_and_on_nothing_else(large: tuple[Tokenizer, Lexicon]) -> None:
+    _, lexicon = large
+    asked = plan(300, batch=2, request_id=9)
+    text = PromptBuilder(lexicon, seed=1).build(asked)
+    later = PromptBuilder(lexicon, seed=1)
+    later.build(plan(4000, request_id=8))
+    assert later.build(asked) == text
+    for other in (PromptBuilder(lexicon, seed=2), PromptBuilder(lexicon, seed=1, nonce="run-2")):
+        assert not set(other.build(asked).prompts) & set(text.prompts)
+
+
+@pytest.mark.parametrize("kind", ["small", "large"])
+def test_a_group_shares_its_first_tokens_and_no_more(tokenizer_file: TokenizerFile, kind: str) -> None:
+    path = tokenizer_file(kind, True)
+    tokenizer = Tokenizer.from_file(str(path))
+    builder = PromptBuilder(build_lexicon(tokenizer_counter(path), "tokenizer_file"), seed=1)
+
+    def ids(*args: int, group: int = 2, batch: int = 1) -> list[list[int]]:
+        tokens, shared, request_id = args
+        built = builder.build(plan(tokens, batch=batch, request_id=request_id, group=group, shared=shared))
+        return [tokenizer.encode(text).ids for text in built.prompts]
+
+    slack = 0 if kind == "large" else 4  # a group is cut between words, which here have up to 5 tokens
+    for short, long in ((100, 1000), (40, 64), (65, 400), (128, 129), (3000, 3000)):
+        one, two = ids(short + 50, short, 1)[0], ids(long + 50, long, 2)[0]
+        common = next(place for place, (a, b) in enumerate(zip(one, two, strict=False)) if a != b)
+        assert short - slack <= common < short + 8  # a word or two may be alike by chance
+    several = ids(1000, 800, 3, batch=4)
+    assert len({tuple(some[: 800 - slack]) for some in several}) == 1
+    assert len({tuple(some[:824]) for some in several}) == 4
+    assert ids(1000, 800, 1, group=1)[0][:16] != ids(1000, 800, 1, group=2)[0][:16]
+
+
+def test_the_presets_prompts_are_built_in_under_a_millisecond(large: tuple[Tokenizer, Lexicon]) -> None:
+    builder = PromptBuilder(large[1], seed=1)
+    for asked in (plan(1024, batch=16), plan(32768), plan(32768, group=1, shared=26214)):
+        builder.build(asked)
+        taken = []
+        for index in range(30):
+            began = time.perf_counter()
+            builder.build(replace(asked, request_id=index))
+            taken.append(time.perf_counter() - began)
+        assert min(taken) < 0.001  # the least: other work on the machine only adds
+
+
+def test_a_tokenizer_whose_counts_do_not_add_up_is_refused() -> None:
+    with pytest.raises(InputError, match="words do not add up with this tokenizer: prompts gain"):
+        build_lexicon(RepeatCounter(), "server_tokenize")
+
+
+def test_what_the_server_adds_is_set_right_from_its_counts(large: tuple[Tokenizer, Lexicon]) -> None:
+    _, lexicon = large
+    chat = calibrated(lexicon, "chat", [(20, 31), (500, 511)])
+    assert (chat.chat_tokens, chat.special_tokens) == (lexicon.chat_tokens + 11, lexicon.special_tokens)
+    completions = calibrated(lexicon, "completions", [(20, 19)])
+    assert completions.special_tokens == lexicon.special_tokens - 1
+
+
+def test_a_tokenizer_that_is_not_the_servers_is_found_out(large: tuple[Tokenizer, Lexicon]) -> None:
+    with pytest.raises(InputError, match="tokenizer: does not count as the server does: 500 tokens here are 640 there"):
+        calibrated(large[1], "completions", [(20, 24), (500, 640)])
+
+
+@pytest.mark.parametrize("kind", ["small", "large"])
+def test_an_estimate_is_near_and_says_so(tokenizer_file: TokenizerFile, kind: str) -> None:
+    path = tokenizer_file(kind, True)
+    counter, chat_counter = tokenizer_counter(path), ChatCounter(path)
+    probes = probe_prompts()
+    assert [len(text.split()) for _, text in probes] == [words for words, _ in probes]
+
+    def counted(counter: object) -> list[tuple[int, int]]:
+        tokens = counter.count([text for _, text in probes])  # type: ignore[attr-defined]
+        return [(words, count) for (words, _), count in zip(probes, tokens, strict=True)]
+
+    lexicon = estimated_lexicon(counted(counter), counted(chat_counter))
+    assert lexicon.method == "estimated"
+    for endpoint, truth in (("completions", counter), ("chat", chat_counter)):
+        built = PromptBuilder(lexicon, seed=1).build(replace(plan(2000), endpoint=endpoint))
+        assert built.built_input_tokens == pytest.approx(2000, abs=2)
+        assert truth.count(built.prompts)[0] == pytest.approx(2000, rel=0.1)
+
+
+def test_an_estimate_by_straight_line_is_exact_where_the_truth_is_one() -> None:
+    lexicon = estimated_lexicon([(16, 25), (128, 193), (512, 769)], [(16, 34), (128, 202)])
+    assert lexicon.tokens_per_unit == pytest.approx(1.5)
+    assert (lexicon.special_tokens, lexicon.chat_tokens) == (1, 10)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "says"),
+    [([], "two sizes"), ([(16, 20)], "two sizes"), ([(16, 20), (16, 21)], "two sizes"), ([(16, 9), (512, 9)], "grow")],
+)
+def test_an_estimate_needs_prompts_that_differ(pairs: list[tuple[int, int]], says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        estimated_lexicon(pairs)
+
+
+def test_a_tokenizer_file_that_cuts_and_pads_counts_whole_texts(tokenizer_file: TokenizerFile, tmp_path: Path) -> None:
+    tokenizer = Tokenizer.from_file(str(tokenizer_file("large", False)))
+    tokenizer.enable_truncation(8)
+    tokenizer.enable_padding(length=32)
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    assert tokenizer_counter(tmp_path).count(["the the", "the " * 20 + "the"]) == [2, 21]
+
+
+@pytest.mark.parametrize("content", [None, b"", b"{}", b"\xff", b"[1]"])
+def test_a_file_that_is_no_tokenizer_is_named(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "tokenizer.json"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InputError, match=r"tokenizer\.json: is not a tokenizer"):
+        tokenizer_counter(path)
+
+
+def test_the_words_are_plain_and_once_each() -> None:
+    assert len(set(WORDS)) == len(WORDS) > 512
+    assert all(word.isascii() and word.isalpha() and word.islower() for word in WORDS)
+
+
+def test_a_whole_schedule_is_exact(large: tuple[Tokenizer, Lexicon]) -> None:
+    tokenizer, lexicon = large
+    builder = PromptBuilder(lexicon, seed=42)
+    for asked in schedule(with_changes(load_workload("longtail"), duration=None, requests=40, warmup={})):
+        built = builder.build(asked)
+        assert [len(tokenizer.encode(text).ids) for text in built.prompts] == [asked.input_tokens] * asked.batch
