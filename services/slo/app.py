@@ -39,6 +39,7 @@ def create_app(store: RunStore, slo: SloFile | None = None) -> FastAPI:
         version=__version__,
         docs_url=None,  # both load scripts from another host
         redoc_url=None,
+        redirect_slashes=False,
         lifespan=lifespan,
     )
     problems.install(app)
