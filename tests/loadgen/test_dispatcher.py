@@ -1,0 +1,208 @@
+"""The dispatcher against requests that take their time, refuse, or never end."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import gevent
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cliffwatch.errors import RunError
+from cliffwatch.records.schema import Outcome, Phase, RequestRow
+from cliffwatch.workload.schedule import PlannedRequest
+from cliffwatch.workload.spec import Workload
+from loadgen.connection import Cancelled
+from loadgen.dispatcher import Dispatcher
+from loadgen.sender import Prepared, fit_to_limit
+
+MS = 1_000_000
+
+
+def plan(request_id: int, intended_ms: float = 0.0, **changes: int) -> PlannedRequest:
+    fields = {"input_tokens": 100, "output_tokens": 10, "batch": 1} | changes
+    return PlannedRequest(
+        request_id=request_id, intended_ns=int(intended_ms * MS), cache="none", prefix_group=None,
+        phase=Phase.MEASURED, endpoint="completions", **fields,
+    )  # fmt: skip
+
+
+def workload(**changes: object) -> Workload:
+    return Workload.model_validate({"duration": 60, "arrivals": {"kind": "constant", "rate": 10}, **changes})
+
+
+class Fakes:
+    """Requests and recorder in one: remembers what it was asked, with times in ms since `t0_ns`."""
+
+    def __init__(self, service_s=0.0, refuse_issue_after: int | None = None) -> None:
+        self.service_s = service_s
+        self.refuse_issue_after = refuse_issue_after
+        self.issues: list[int] = []
+        self.rows: list[RequestRow] = []
+        self.sent_ms: dict[int, float] = {}
+        self.phases: dict[int, Phase] = {}
+        self.now = self.most = 0
+
+    def prepare(self, planned):
+        return Prepared(planned, b"", planned.input_tokens)
+
+    def send(self, prepared, *, intended_ns, phase, t0_ns):
+        request_id = prepared.plan.request_id
+        self.sent_ms[request_id] = (time.monotonic_ns() - t0_ns) / MS
+        self.phases[request_id] = phase
+        self.now += 1
+        self.most = max(self.most, self.now)
+        outcome = Outcome.OK
+        try:
+            gevent.sleep(self.service_s() if callable(self.service_s) else self.service_s)
+        except Cancelled:
+            outcome = Outcome.CANCELLED
+        self.now -= 1
+        return self.row(prepared, outcome, intended_ns)
+
+    def unsent(self, prepared, outcome, error, *, intended_ns, now_ns):
+        return self.row(prepared, outcome, intended_ns)
+
+    def row(self, prepared, outcome, intended_ns):
+        return RequestRow(
+            request_id=prepared.plan.request_id, worker=0, phase=Phase.MEASURED, endpoint="completions", model="m",
+            batch=1, cache="none", input_tokens=1, max_output_tokens=1, intended_ns=intended_ns, outcome=outcome,
+        )  # fmt: skip
+
+    def issued(self, request_id, intended_ns):
+        if self.refuse_issue_after is not None and len(self.issues) >= self.refuse_issue_after:
+            raise RunError("cannot be written: No space left on device")
+        self.issues.append(request_id)
+
+    def ended(self, row):
+        self.rows.append(row)
+
+    @property
+    def outcomes(self):
+        return {row.request_id: row.outcome for row in self.rows}
+
+
+def dispatcher(fakes: Fakes, plans, spec: Workload | None = None, **options: int) -> Dispatcher:
+    return Dispatcher(spec or workload(), iter(plans), fakes, fakes, **options)
+
+
+def test_a_slow_server_never_delays_the_schedule():
+    fakes = Fakes(service_s=0.5)
+    plans = [plan(number, 20 * number) for number in range(20)]
+    dispatcher(fakes, plans).run(time.monotonic_ns() + 20 * MS)
+    lags_ms = [fakes.sent_ms[p.request_id] - p.intended_ns / MS for p in plans]
+    assert fakes.most == 20  # the first is still running when the last is sent
+    assert min(lags_ms) >= 0
+    assert sorted(lags_ms)[10] < 20
+
+
+def test_never_early_and_in_order():
+    fakes = Fakes()
+    gaps = random.Random(1)
+    at, plans = 0.0, []
+    for number in range(100):
+        at += gaps.expovariate(1) * 3
+        plans.append(plan(number, at))
+    dispatcher(fakes, plans).run(time.monotonic_ns() + 5 * MS)
+    assert fakes.issues == list(range(100))
+    assert all(fakes.sent_ms[p.request_id] >= p.intended_ns / MS for p in plans)
+
+
+def test_what_is_beyond_the_allowed_lag_is_late_not_sent_and_not_lost():
+    fakes = Fakes()
+    plans = [plan(0, 0), plan(1, 100), plan(2, 450)]
+    dispatcher(fakes, plans, workload(max_lag="200ms")).run(time.monotonic_ns() - 500 * MS)
+    assert fakes.outcomes == {0: Outcome.LATE, 1: Outcome.LATE, 2: Outcome.OK}
+    assert list(fakes.sent_ms) == [2]
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    gaps=st.lists(st.integers(0, 3), max_size=30),
+    service_ms=st.integers(0, 10),
+    stop_after_ms=st.one_of(st.none(), st.integers(0, 30)),
+)
+def test_every_request_issued_ends_exactly_once(gaps, service_ms, stop_after_ms):
+    fakes = Fakes(service_s=service_ms / 1000)
+    at, plans = 0, []
+    for number, gap in enumerate(gaps):
+        at += gap
+        plans.append(plan(number, at))
+    subject = dispatcher(fakes, plans)
+    job = gevent.spawn(subject.run, time.monotonic_ns())
+    if stop_after_ms is not None:
+        gevent.sleep(stop_after_ms / 1000)
+        subject.stop(0.002)
+    job.join(timeout=5)
+    assert job.ready()
+    assert sorted(fakes.issues) == sorted(row.request_id for row in fakes.rows)
+    assert subject.in_flight == 0
+    if stop_after_ms is None:
+        assert len(fakes.rows) == len(plans)
+
+
+def test_a_closed_loop_keeps_its_users_busy_and_no_more():
+    fakes = Fakes(service_s=lambda: random.uniform(0.001, 0.01))
+    spec = workload(arrivals={"kind": "concurrency", "users": 7})
+    for shard, users in ((0, 3), (1, 2), (2, 2)):
+        fakes = Fakes(service_s=0.005)
+        plans = [plan(number) for number in range(60)]
+        dispatcher(fakes, plans, spec, shard=shard, shards=3).run(time.monotonic_ns())
+        assert fakes.most == users
+        assert sorted(fakes.outcomes) == list(range(60))
+
+
+def test_a_closed_loop_ends_by_time_and_tells_warm_up_by_it():
+    fakes = Fakes(service_s=0.02)
+    spec = workload(
+        arrivals={"kind": "concurrency", "users": 2}, duration="400ms", warmup={"duration": "200ms"},
+        cold_start={"requests": 1},
+    )  # fmt: skip
+    dispatcher(fakes, (plan(number) for number in range(10_000)), spec).run(time.monotonic_ns())
+    assert 10 < len(fakes.rows) < 60
+    assert fakes.phases[0] is Phase.COLD
+    assert {fakes.phases[i] for i in fakes.sent_ms if i and fakes.sent_ms[i] < 190} == {Phase.WARMUP}
+    assert {fakes.phases[i] for i in fakes.sent_ms if fakes.sent_ms[i] > 220} == {Phase.MEASURED}
+
+
+def test_stopping_drains_then_cancels():
+    fakes = Fakes(service_s=0.3)
+    subject = dispatcher(fakes, [plan(number, 250 * number) for number in range(9)])
+    job = gevent.spawn(subject.run, time.monotonic_ns())
+    gevent.sleep(0.28)  # the first has 20 ms left, the second has just begun
+    started = time.monotonic()
+    subject.stop(drain_s=0.1)
+    job.join(timeout=2)
+    assert time.monotonic() - started < 0.25
+    assert fakes.outcomes == {0: Outcome.OK, 1: Outcome.CANCELLED}
+
+
+def test_a_full_disk_ends_the_load_with_its_reason():
+    fakes = Fakes(refuse_issue_after=3)
+    subject = dispatcher(fakes, [plan(number, number) for number in range(9)])
+    subject.run(time.monotonic_ns())
+    assert sorted(fakes.outcomes) == [0, 1, 2]
+    assert "No space left" in subject.failure
+
+
+@given(
+    st.integers(1, 10_000), st.integers(1, 3000), st.one_of(st.none(), st.integers(2, 9000))
+)  # fmt: skip
+def test_plans_are_shortened_to_the_limit_and_only_then(input_tokens, output_tokens, limit):
+    planned = plan(0, input_tokens=input_tokens, output_tokens=output_tokens)
+    fitted = fit_to_limit(planned, limit)
+    if limit is None or input_tokens + output_tokens <= limit:
+        assert fitted is planned
+    else:
+        assert fitted.input_tokens + fitted.output_tokens == limit
+        assert fitted.input_tokens >= 1 and 1 <= fitted.output_tokens <= output_tokens
+
+
+@pytest.mark.parametrize(
+    ("prompt", "answer", "expected"), [(4095, 1, (4095, 1)), (3590, 512, (3584, 512)), (9000, 6000, (1, 4095))]
+)
+def test_a_limit_of_4096(prompt, answer, expected):
+    fitted = fit_to_limit(plan(0, input_tokens=prompt, output_tokens=answer), 4096)
+    assert (fitted.input_tokens, fitted.output_tokens) == expected
