@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rich.bar import Bar
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
@@ -14,7 +15,7 @@ from cliffwatch.workload.preview import GridRow, Lengths, Preview
 
 UNKNOWN = "–"
 LEVELS = " ▁▂▃▄▅▆▇█"
-BAR = 24
+BAR = 16
 
 
 def render(preview: Preview) -> RenderableType:
@@ -49,8 +50,8 @@ def _load(preview: Preview) -> Iterator[tuple[str, str]]:
     if preview.users is not None:
         yield "arrivals", f"closed loop, {preview.users:,} users: the server's pace decides"
     else:
-        asked, achieved = (UNKNOWN if x is None else f"{x:.4g}/s" for x in (preview.rate_asked, preview.rate_achieved))
-        yield "arrivals", f"{preview.arrivals}, {asked} asked, {achieved} planned"
+        asked, planned = _rate(preview.rate_asked), _rate(preview.rate_achieved)
+        yield "arrivals", f"{preview.arrivals}, {asked} asked, {planned} planned"
     if preview.gaps:
         gaps = preview.gaps
         yield "gaps", f"CV {_number(gaps.cv)} (n = {gaps.n:,})"
@@ -80,10 +81,8 @@ def _over_time(counts: tuple[int, ...], duration_s: float | None) -> Text:
 
 
 def _lengths(preview: Preview) -> Table:
-    table = Table("tokens", box=None, pad_edge=False, header_style="dim")
-    for name in ("n", "min", "p50", "p95", "max", "mean"):
-        table.add_column(name, justify="right")
-    for name, lengths in (("input, a prompt", preview.input_tokens), ("output, a prompt", preview.output_tokens)):
+    table = _table("tokens a prompt", "n", "min", "p50", "p95", "max", "mean")
+    for name, lengths in (("input", preview.input_tokens), ("output", preview.output_tokens)):
         table.add_row(name, *_length_cells(lengths))
     return table
 
@@ -94,34 +93,43 @@ def _length_cells(lengths: Lengths) -> list[str]:
 
 
 def _grid(preview: Preview) -> Table:
-    """Requests by input length and batch size, with a bar of each length's part."""
-    table = Table("input tokens", box=None, pad_edge=False, header_style="dim")
-    for size in preview.by_batch:
-        table.add_column(f"batch {size}", justify="right")
-    table.add_column(f"requests (n = {preview.n:,})")
+    """Requests by input length and batch size, with a bar for each length."""
+    table = _table("input tokens", *(f"batch {size}" for size in preview.by_batch), "requests")
+    table.add_column("", max_width=BAR)  # gives way first where the terminal is narrow
     top = max(sum(row.by_batch.values()) for row in preview.grid)
     for row in preview.grid:
         table.add_row(*_grid_cells(row, list(preview.by_batch), top))
-    totals = [f"{count:,} ({count / preview.n:.0%})" for count in preview.by_batch.values()]
-    table.add_row(Text("all", style="dim"), *totals, "")
+    shares = [f"{count / preview.n:.1%}" for count in preview.by_batch.values()]
+    table.add_row(Text("all", style="dim"), *shares, f"n = {preview.n:,}")
     return table
 
 
-def _grid_cells(row: GridRow, sizes: list[int], top: int) -> list[str]:
+def _grid_cells(row: GridRow, sizes: list[int], top: int) -> list[RenderableType]:
     total = sum(row.by_batch.values())
-    bar = "█" * round(total / top * BAR) or ("▏" if total else "")
     counts = [f"{row.by_batch[size]:,}" if size in row.by_batch else UNKNOWN for size in sizes]
-    return [f"{format_tokens(row.low)} to {format_tokens(row.high)}", *counts, f"{bar} {total:,}"]
+    return [f"{format_tokens(row.low)} to {format_tokens(row.high)}", *counts, f"{total:,}", Bar(top, 0, total)]
 
 
 def _shards(preview: Preview) -> Table:
-    table = Table("worker", box=None, pad_edge=False, header_style="dim")
-    for name in ("requests", "input tokens", "users"):
-        table.add_column(name, justify="right")
+    table = _table("worker", "requests", "input tokens", "users")
     for part in preview.shards:
         users = UNKNOWN if part.users is None else f"{part.users:,}"
         table.add_row(str(part.shard), f"{part.requests:,}", f"{part.input_tokens:,}", users)
     return table
+
+
+def _table(first: str, *numbers: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 1))
+    table.add_column(first, no_wrap=True)
+    for name in numbers:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
+
+
+def _rate(rate: float | None) -> str:
+    if rate is None:
+        return UNKNOWN
+    return f"{rate:,.0f}/s" if rate >= 1000 else f"{rate:.4g}/s"
 
 
 def _number(value: float | None) -> str:

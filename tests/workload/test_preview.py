@@ -134,3 +134,7 @@ def test_every_preset_fits_the_terminal(name: str, width: int) -> None:
 def test_a_name_is_no_markup() -> None:
     text = drawn(preview(with_changes(load_workload("smoke"), name="[bold]x[/nope]", description="[/]")))
     assert "[bold]x[/nope]" in text
+
+
+def test_no_figure_of_a_million_requests_is_cut_at_80_columns() -> None:
+    assert "…" not in drawn(preview(with_changes(load_workload("longtail"), duration=None, requests=1_000_000)))
