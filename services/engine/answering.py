@@ -27,7 +27,8 @@ class Ending:
 
 def stopped_ending(text: Text, ending: Ending, stops: Seq[str]) -> Ending:
     """The ending of a text that stops at the first of `stops` that comes up before its own ending."""
-    whole = text.first(ending.tokens)
+    period = COUNT + max(len(stop) for stop in stops)  # the text repeats: what is not found by then never comes
+    whole = text.first(min(ending.tokens, period))
     found = [(position, stop) for stop in stops if (position := whole.find(stop)) >= 0]
     if not found:
         return ending

@@ -95,7 +95,7 @@ class Core:
         return Turn(emitted, self._step)
 
     def _take_in(self, now_s: float) -> float:
-        """Queue the prompts that are there; hashing them takes time, in which more may come. Returns when it is done."""
+        """Queue the prompts that are there, and those that come while these are hashed; returns when that is done."""
         hash_s = self.intake.hash_token_s if self.scheduler.kv.sharing else 0.0
         while self._arriving and self._arriving[0][0] <= now_s:
             _, sequence = self._arriving.popleft()

@@ -80,13 +80,15 @@ class Engine:
 
     def _tick(self) -> None:
         self._armed_s = None
-        turn = self._core.advance(self._clock.now_s())
-        now_s = time.monotonic()
-        if turn.emitted:
-            self._deliver(turn.emitted, now_s)
-        if turn.started is not None:
-            self._counters.started(turn.started, now_s)
-        self._arm()
+        try:
+            turn = self._core.advance(self._clock.now_s())
+            now_s = time.monotonic()
+            if turn.emitted:
+                self._deliver(turn.emitted, now_s)
+            if turn.started is not None:
+                self._counters.started(turn.started, now_s)
+        finally:
+            self._arm()  # whatever happened to one answer, the others go on
 
     def _deliver(self, emitted: list[Sequence], now_s: float) -> None:
         dirty: list[Answer] = []
@@ -129,6 +131,7 @@ class _Counters:
         self.prompt_computed = value("vllm:prompt_tokens_by_source", "local_compute")
         self.prompt_cached_source = value("vllm:prompt_tokens_by_source", "local_cache_hit")
         self.prompt_cached = value("vllm:prompt_tokens_cached")
+        self.prompt_cached_device = value("vllm:prompt_tokens_cached_by_source", "device")
         self.generation = value("vllm:generation_tokens")
         self.iteration = histogram("vllm:iteration_tokens_total")
         self.ttft = histogram("vllm:time_to_first_token_seconds")
@@ -153,6 +156,7 @@ class _Counters:
         self.prompt_computed.add(sequence.prompt_tokens - cached)
         self.prompt_cached_source.add(cached)
         self.prompt_cached.add(cached)
+        self.prompt_cached_device.add(cached)
 
     def delivered(self, first_tokens: int, prefilled_tokens: int, gaps: dict[float, int]) -> None:
         """Count a step's tokens; sequences that moved together share one gap."""
@@ -182,5 +186,5 @@ class _Counters:
         histogram("vllm:request_max_num_generation_tokens").observe(tokens)
         histogram("vllm:request_prefill_kv_computed_tokens").observe(sequence.prompt_tokens - sequence.cached_tokens)
         histogram("vllm:request_params_n").observe(job.choices_per_prompt)
-        if job.max_tokens_param is not None:
-            histogram("vllm:request_params_max_tokens").observe(job.max_tokens_param)
+        if job.max_tokens is not None:
+            histogram("vllm:request_params_max_tokens").observe(job.max_tokens)

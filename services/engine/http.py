@@ -76,15 +76,21 @@ class Connection(asyncio.Protocol):
         self._connections = connections
         self.transport: asyncio.Transport | None = None
         self.on_gone: Callable[[], None] | None = None  # set while an answer is in the making
-        self.on_finished: Callable[[int], None] | None = None  # called with the status when an answer ends
-        self.quiet_since_s = time.monotonic()
-        self.busy = False
+        # called when an answer ends: its status, and its content-length (0 for a stream)
+        self.on_finished: Callable[[int, int], None] | None = None
+        self.busy = False  # an answer is in the making
+        self._waiting_since_s = time.monotonic()  # for a request, or for the rest of one
         self._parser = httptools.HttpRequestParser(self)
         self._incoming = _Incoming()
         self._pending: list[Request] = []
         self._request: Request | None = None
         self._status = 0
+        self._length = 0
         self._paused = False
+
+    def waits_longer_than(self, seconds: float) -> bool:
+        """Whether the client has owed a request, or the rest of one, for that long."""
+        return not self.busy and time.monotonic() - self._waiting_since_s > seconds
 
     # -- asyncio -----------------------------------------------------------------------------------------------------
 
@@ -111,7 +117,6 @@ class Connection(asyncio.Protocol):
         self._paused = False
 
     def data_received(self, data: bytes) -> None:
-        self.quiet_since_s = time.monotonic()
         try:
             self._parser.feed_data(data)
         except _TooLargeError as error:
@@ -129,6 +134,7 @@ class Connection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         self._incoming = _Incoming()
+        self._waiting_since_s = time.monotonic()
 
     def on_url(self, url: bytes) -> None:
         self._incoming.url += url
@@ -176,6 +182,7 @@ class Connection(asyncio.Protocol):
 
     def respond(self, status: int, body: bytes, *, content_type: str = "application/json", extra: bytes = b"") -> None:
         """Answer the current request whole."""
+        self._length = len(body)
         head = b"content-length: %d\r\ncontent-type: %b\r\n" % (len(body), content_type.encode("latin-1"))
         self._head(status, head + extra)
         if self._request is None or self._request.method != "HEAD":
@@ -184,6 +191,7 @@ class Connection(asyncio.Protocol):
 
     def start(self, content_type: str, extra: bytes = b"") -> None:
         """Open a streamed answer of status 200; its head goes out at once."""
+        self._length = 0
         coding = b"transfer-encoding: chunked\r\n"
         if self._request is not None and not self._request.chunked:
             coding, self._request.keep_alive = b"", False  # the end of the stream is the end of the connection
@@ -218,9 +226,9 @@ class Connection(asyncio.Protocol):
         request, self._request = self._request, None
         finished, self.on_finished, self.on_gone = self.on_finished, None, None
         self.busy = False
-        self.quiet_since_s = time.monotonic()
+        self._waiting_since_s = time.monotonic()
         if finished is not None:
-            finished(self._status)
+            finished(self._status, self._length)
         if self.transport is None:
             return
         if request is None or not request.keep_alive:

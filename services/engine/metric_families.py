@@ -27,6 +27,7 @@ HTTP_FINE = (
 HTTP_COARSE = (0.1, 0.5, 1)
 
 ENGINE = ("model_name", "engine")
+CACHE_CONFIG = ("block_size", "cache_dtype", "enable_prefix_caching", "kv_cache_size_tokens", "num_gpu_blocks")
 REQUEST_TOKENS = "1-2-5 up to the model's length"
 
 
@@ -74,12 +75,20 @@ FAMILIES: tuple[Family, ...] = (
     Family("vllm:kv_cache_usage_perc", "gauge", "KV-cache usage. 1 means 100 percent usage."),
     Family("vllm:prefix_cache_queries", "counter", "Prefix cache queries, in tokens."),
     Family("vllm:prefix_cache_hits", "counter", "Prefix cache hits, in tokens."),
+    Family("vllm:external_prefix_cache_queries", "counter", "Queries of a cache of other engines, in tokens."),
+    Family("vllm:external_prefix_cache_hits", "counter", "Hits in a cache of other engines, in tokens."),
+    Family("vllm:mm_cache_queries", "counter", "Queries of the multi-modal cache, in items."),
+    Family("vllm:mm_cache_hits", "counter", "Hits in the multi-modal cache, in items."),
     Family("vllm:num_preemptions", "counter", "Preemptions by the engine."),
     Family("vllm:prompt_tokens", "counter", "Prefill tokens processed."),
     Family("vllm:prompt_tokens_by_source", "counter", "Prompt tokens by their source.", (*ENGINE, "source")),
     Family("vllm:prompt_tokens_cached", "counter", "Prompt tokens found in a cache."),
+    Family(
+        "vllm:prompt_tokens_cached_by_source", "counter", "Cached prompt tokens by their source.", (*ENGINE, "source")
+    ),
     Family("vllm:generation_tokens", "counter", "Generation tokens processed."),
     Family("vllm:request_success", "counter", "Finished requests, by reason.", (*ENGINE, "finished_reason")),
+    Family("vllm:admission_rejections", "counter", "Refusals by a queue limit.", ("model_name", "reason")),
     _tokens("request_prompt_tokens", "Prefill tokens of a request."),
     _tokens("request_generation_tokens", "Generation tokens of a request."),
     Family("vllm:iteration_tokens_total", "histogram", "Tokens per engine step.", edges=ITERATION_TOKENS),
@@ -96,6 +105,7 @@ FAMILIES: tuple[Family, ...] = (
     _latency("request_decode_time", "Time a request's decode took."),
     Family("vllm:request_num_preemptions", "histogram", "Times a request was preempted.", edges=PREEMPTIONS),
     _tokens("request_prefill_kv_computed_tokens", "Prompt tokens computed, cached ones left out."),
+    Family("vllm:cache_config_info", "gauge", "The cache as configured.", ("engine", *CACHE_CONFIG)),
     Family("http_requests", "counter", "Requests by method, status and handler.", ("handler", "status", "method")),
     Family("http_request_size_bytes", "summary", "Content length of requests by handler.", ("handler",)),
     Family("http_response_size_bytes", "summary", "Content length of answers by handler.", ("handler",)),
@@ -114,5 +124,7 @@ PRESET: dict[str, tuple[tuple[str, ...], ...]] = {
     "vllm:num_requests_waiting_by_reason": (("capacity",), ("deferred",)),
     "vllm:engine_sleep_state": (("awake",), ("weights_offloaded",), ("discard_all",)),
     "vllm:prompt_tokens_by_source": (("local_compute",), ("local_cache_hit",), ("external_kv_transfer",)),
+    "vllm:prompt_tokens_cached_by_source": (("device",), ("host",), ("p2p",), ("disk",), ("external_unspecified",)),
+    "vllm:admission_rejections": (("max_num_queued_reqs",), ("max_num_queued_tokens",)),
     "vllm:request_success": (("stop",), ("length",), ("abort",), ("error",), ("repetition",)),
 }

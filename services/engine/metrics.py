@@ -96,9 +96,8 @@ class Metrics:
             metric = Metric(name, family.help, family.kind)
             own = _own_labels(family)
             for values, child in children.items():
-                labels = dict(zip(own, values, strict=True))
-                if len(own) != len(family.labels):
-                    labels |= self._base
+                labels = {key: value for key, value in self._base.items() if key in family.labels}
+                labels |= zip(own, values, strict=True)
                 _add_samples(metric, family, dict(sorted(labels.items())), child)
             yield metric
 

@@ -9,10 +9,11 @@ import msgspec
 
 from services.engine import faults
 from services.engine.faults import RequestFault
-from services.engine.tokenizer import VOCABULARY, Token, chat_prompt, completion_prompt
+from services.engine.tokenizer import MAX_TOKEN_CHARACTERS, VOCABULARY, Token, chat_prompt, completion_prompt
 
 MAX_PROMPTS = 1024
-MAX_CHOICES = 4096
+MAX_CHOICES = 1024
+MAX_STOPS = 64
 DEFAULT_COMPLETION_TOKENS = 16
 
 Body = TypeVar("Body", bound=msgspec.Struct)
@@ -94,7 +95,8 @@ class Job:
     prompts: list[list[Token]]
     choices_per_prompt: int
     max_tokens: int | None  # None: the answer ends by itself
-    max_tokens_param: int | None
+    min_tokens: int
+    ignore_eos: bool
     stops: tuple[str, ...]
     seed: int
     stream: bool
@@ -110,27 +112,29 @@ def parse(data: bytes, body: type[Body]) -> Body:
         raise faults.invalid_body(error) from error
 
 
-def completion_job(body: CompletionBody) -> Job:
-    """Check a completions request. Raises RequestFault."""
+def completion_job(body: CompletionBody, max_model_len: int) -> Job:
+    """Check a completions request against itself and the model's length. Raises RequestFault."""
     for name in ("echo", "suffix"):
         if getattr(body, name):
             raise faults.unsupported(name)
     if body.logprobs is not None:
         raise faults.unsupported("logprobs")
     max_tokens = DEFAULT_COMPLETION_TOKENS if body.max_tokens is None else body.max_tokens
-    prompts = _prompts(body.prompt, special=body.add_special_tokens is not False)
-    return _job(body, chat=False, prompts=prompts, max_tokens=max_tokens)
+    prompts = _prompts(body.prompt, max_model_len, special=body.add_special_tokens is not False)
+    return _job(body, max_model_len, chat=False, prompts=prompts, max_tokens=max_tokens)
 
 
-def chat_job(body: ChatBody) -> Job:
-    """Check a chat request. Raises RequestFault."""
+def chat_job(body: ChatBody, max_model_len: int) -> Job:
+    """Check a chat request against itself and the model's length. Raises RequestFault."""
     if body.logprobs:
         raise faults.unsupported("logprobs")
     if body.tool_choice not in (None, "none", "auto"):
         raise faults.unsupported("tool_choice")
     limit = body.max_completion_tokens if body.max_completion_tokens is not None else body.max_tokens
-    prompt = chat_prompt(message_texts(body.messages), open_answer=body.add_generation_prompt)
-    return _job(body, chat=True, prompts=[prompt], max_tokens=limit)
+    messages = message_texts(body.messages)
+    _check_characters(sum(len(text) for _, text in messages), max_model_len)
+    prompt = chat_prompt(messages, open_answer=body.add_generation_prompt)
+    return _job(body, max_model_len, chat=True, prompts=[prompt], max_tokens=limit)
 
 
 def message_texts(messages: list[Message]) -> list[tuple[str, str]]:
@@ -146,8 +150,11 @@ def message_texts(messages: list[Message]) -> list[tuple[str, str]]:
     return texts
 
 
-def _job(body: _Common, *, chat: bool, prompts: list[list[Token]], max_tokens: int | None) -> Job:
+def _job(body: _Common, max_model_len: int, *, chat: bool, prompts: list[list[Token]], max_tokens: int | None) -> Job:
     _check_ranges(body, max_tokens)
+    for prompt in prompts:
+        if len(prompt) + (max_tokens or 1) > max_model_len:
+            raise faults.too_long(len(prompt), max_tokens, max_model_len)
     choices = 1 if body.n is None else body.n
     if choices * len(prompts) > MAX_CHOICES:
         raise faults.bad_value("n", f"times the number of prompts must be at most {MAX_CHOICES}", choices)
@@ -155,13 +162,16 @@ def _job(body: _Common, *, chat: bool, prompts: list[list[Token]], max_tokens: i
     if options is not None and not body.stream:
         raise RequestFault(400, "Stream options can only be defined when `stream=True`.", kind="BadRequestError")
     stops = (body.stop,) if isinstance(body.stop, str) else tuple(body.stop or ())
+    if len(stops) > MAX_STOPS:
+        raise faults.bad_value("stop", f"must hold at most {MAX_STOPS} strings", len(stops))
     include_usage = options is not None and bool(options.include_usage)
     return Job(
         chat=chat,
         prompts=prompts,
         choices_per_prompt=choices,
         max_tokens=max_tokens,
-        max_tokens_param=max_tokens,
+        min_tokens=body.min_tokens,
+        ignore_eos=body.ignore_eos,
         stops=tuple(stop for stop in stops if stop),
         seed=body.seed or 0,
         stream=bool(body.stream),
@@ -173,6 +183,8 @@ def _job(body: _Common, *, chat: bool, prompts: list[list[Token]], max_tokens: i
 def _check_ranges(body: _Common, max_tokens: int | None) -> None:
     if max_tokens is not None and max_tokens < 1:
         raise faults.bad_value("max_tokens", "must be at least 1", max_tokens)
+    if body.min_tokens < 0 or (max_tokens is not None and body.min_tokens > max_tokens):
+        raise faults.bad_value("min_tokens", "must be at least 0 and at most max_tokens", body.min_tokens)
     if body.n is not None and body.n < 1:
         raise faults.bad_value("n", "must be at least 1", body.n)
     if body.temperature is not None and not 0 <= body.temperature < float("inf"):
@@ -188,12 +200,14 @@ def _check_ranges(body: _Common, max_tokens: int | None) -> None:
         raise faults.unsupported("response_format")
 
 
-def _prompts(prompt: str | list[str | int | list[int]] | None, *, special: bool) -> list[list[Token]]:
+def _prompts(
+    prompt: str | list[str | int | list[int]] | None, max_model_len: int, *, special: bool
+) -> list[list[Token]]:
     if prompt is None or prompt == []:
         message = "Either prompt or prompt_embeds must be provided and non-empty."
         raise RequestFault(400, message, kind="BadRequestError", param="prompt")
     if isinstance(prompt, str):
-        return [completion_prompt(prompt, special=special)]
+        prompt = [prompt]
     if all(isinstance(part, int) for part in prompt):
         return [_checked_ids(prompt)]
     if len(prompt) > MAX_PROMPTS:
@@ -201,6 +215,7 @@ def _prompts(prompt: str | list[str | int | list[int]] | None, *, special: bool)
     prompts: list[list[Token]] = []
     for part in prompt:
         if isinstance(part, str):
+            _check_characters(len(part), max_model_len)
             prompts.append(completion_prompt(part, special=special))
         elif isinstance(part, list):
             prompts.append(_checked_ids(part))
@@ -209,6 +224,13 @@ def _prompts(prompt: str | list[str | int | list[int]] | None, *, special: bool)
                 400, "prompt mixes token ids with texts or lists.", kind="BadRequestError", param="prompt"
             )
     return prompts
+
+
+def _check_characters(characters: int, max_model_len: int) -> None:
+    """Refuse a text that is too long however it is cut into tokens, before the work of cutting it."""
+    least = -(-characters // MAX_TOKEN_CHARACTERS)
+    if least > max_model_len:
+        raise faults.too_long(least, None, max_model_len)
 
 
 def _checked_ids(ids: list[Any]) -> list[Token]:

@@ -7,7 +7,6 @@ import errno
 import logging
 import signal
 import socket
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -49,7 +48,10 @@ def build_engine(settings: Settings) -> Engine:
     kv = KvCache(profile.limits.kv_cache_tokens // BLOCK_TOKENS, sharing=settings.prefix_caching)
     scheduler = Scheduler(Limits(profile.limits.token_budget, settings.max_num_seqs), kv, profile.step_time)
     core = Core(scheduler, profile.intake, max_lag_s=CATCH_UP_S * settings.speed)
-    return Engine(scheduler, core, ScaledClock(settings.speed), Metrics(settings.model, settings.max_model_len))
+    metrics = Metrics(settings.model, settings.max_model_len)
+    config = (BLOCK_TOKENS, "auto", kv.sharing, kv.capacity_blocks * BLOCK_TOKENS, kv.capacity_blocks)
+    metrics.value("vllm:cache_config_info", *map(str, config)).value = 1.0
+    return Engine(scheduler, core, ScaledClock(settings.speed), metrics)
 
 
 async def serve(settings: Settings, announce: Callable[[str], None]) -> None:
@@ -104,10 +106,8 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 async def _close_idle(connections: set[Connection]) -> None:
-    """Close connections that have neither asked nor been answered for a while (a request half sent, too)."""
+    """Close connections that wait too long for a request, or for its rest: byte by byte does not help."""
     while True:
         await asyncio.sleep(IDLE_S / 10)
-        limit_s = time.monotonic() - IDLE_S
-        for connection in list(connections):
-            if not connection.busy and connection.quiet_since_s < limit_s:
-                connection.abort()
+        for connection in [each for each in connections if each.waits_longer_than(IDLE_S)]:
+            connection.abort()

@@ -6,6 +6,7 @@ import hmac
 import logging
 import math
 import random
+import re
 import time
 import uuid
 from collections.abc import Callable
@@ -39,7 +40,7 @@ log = logging.getLogger(__name__)
 
 SPOKEN_VERSION = "0.33.0"  # the vLLM whose API and metrics are spoken
 UNCOUNTED = frozenset({"/metrics", "/health", "/ping", "/version"})
-MAX_REQUEST_ID = 256
+_PLAIN_ID = re.compile(r"[A-Za-z0-9._:-]{1,256}")
 NATURAL_MEDIAN_TOKENS, NATURAL_SIGMA = 128, 0.8  # how long answers are that nobody limits
 
 
@@ -76,7 +77,8 @@ class Service:
     def handle(self, connection: Connection, request: Request) -> None:
         """Answer one request, now or as its tokens come."""
         connection.on_finished = self._counter(request)
-        extra = _echo_request_id(request)
+        given = _request_id(request)
+        extra = b"x-request-id: %b\r\n" % given.encode("ascii") if given else b""
         try:
             self._route(connection, request, extra)
         except RequestFault as fault:
@@ -106,16 +108,17 @@ class Service:
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
         return scheme.lower() == "bearer" and hmac.compare_digest(given.encode("latin-1"), key.encode())
 
-    def _counter(self, request: Request) -> Callable[[int], None] | None:
+    def _counter(self, request: Request) -> Callable[[int, int], None] | None:
         if request.path in UNCOUNTED:
             return None
         handler = request.path if request.path in self._routes else "none"
 
-        def count(status: int) -> None:
+        def count(status: int, length: int) -> None:
             metrics = self._engine.metrics
             duration_s = time.monotonic() - request.received_s
             metrics.value("http_requests", handler, f"{status // 100}xx", request.method).add()
             metrics.value("http_request_size_bytes", handler).add(len(request.body))
+            metrics.value("http_response_size_bytes", handler).add(length)
             metrics.histogram("http_request_duration_highr_seconds").observe(duration_s)
             metrics.histogram("http_request_duration_seconds", handler, request.method).observe(duration_s)
 
@@ -126,19 +129,17 @@ class Service:
     def _completions(self, connection: Connection, request: Request, extra: bytes) -> None:
         body = parse(request.body, CompletionBody)
         self._check_model(body.model)
-        self._generate(connection, request, extra, completion_job(body))
+        self._generate(connection, request, extra, completion_job(body, self._identity.max_model_len))
 
     def _chat(self, connection: Connection, request: Request, extra: bytes) -> None:
         body = parse(request.body, ChatBody)
         self._check_model(body.model)
-        self._generate(connection, request, extra, chat_job(body))
+        self._generate(connection, request, extra, chat_job(body, self._identity.max_model_len))
 
     def _generate(self, connection: Connection, request: Request, extra: bytes, job: Job) -> None:
-        for prompt in job.prompts:
-            self._check_length(len(prompt), job.max_tokens)
         prefix = "chatcmpl" if job.chat else "cmpl"
         envelope = Envelope(
-            answer_id=f"{prefix}-{uuid.uuid4().hex[:16]}",
+            answer_id=f"{prefix}-{_request_id(request) or uuid.uuid4().hex[:16]}",
             created_s=int(time.time()),
             model=self._identity.model,
             fingerprint=self._fingerprint,
@@ -165,25 +166,22 @@ class Service:
         job = answer.job
         key = repr((prompt[:8], prompt[-8:], len(prompt), index)).encode("utf-8", "surrogatepass")
         text = Text(key, self._identity.seed + job.seed)
-        ending = Ending("length", job.max_tokens) if job.max_tokens else self._natural_ending(key, len(prompt))
+        ending = self._ending(job, key, self._identity.max_model_len - len(prompt))
         if job.stops:
             ending = stopped_ending(text, ending, job.stops)
         answer.add(Choice(answer, index, text, ending, Sequence(len(prompt), ending.tokens, hashes), arrived_s))
 
-    def _natural_ending(self, key: bytes, prompt_tokens: int) -> Ending:
-        """The end of an answer that nobody limits, as a model would end it by itself."""
+    def _ending(self, job: Job, key: bytes, room: int) -> Ending:
+        """Where an answer ends: at the limit asked for, else by itself, else when the model's length is full."""
+        if job.max_tokens is not None:
+            return Ending("length", job.max_tokens)
         drawn = random.Random(key).lognormvariate(math.log(NATURAL_MEDIAN_TOKENS), NATURAL_SIGMA)  # noqa: S311
-        room = self._identity.max_model_len - prompt_tokens
-        return Ending("stop", min(room, max(1, round(drawn))))
+        tokens = max(1, job.min_tokens, round(drawn))
+        return Ending("length", room) if job.ignore_eos or tokens >= room else Ending("stop", tokens)
 
     def _check_model(self, model: str | None) -> None:
         if model is not None and model != self._identity.model:
             raise faults.unknown_model(model, self._identity.model)
-
-    def _check_length(self, prompt_tokens: int, max_tokens: int | None) -> None:
-        limit = self._identity.max_model_len
-        if prompt_tokens + (max_tokens or 1) > limit:
-            raise faults.too_long(prompt_tokens, max_tokens, limit)
 
     # -- everything else ---------------------------------------------------------------------------------------------
 
@@ -232,8 +230,7 @@ class Service:
         connection.respond(200, b"", extra=extra)
 
 
-def _echo_request_id(request: Request) -> bytes:
-    given = request.headers.get("x-request-id", "")[:MAX_REQUEST_ID]
-    if not given or not given.isprintable():
-        return b""
-    return b"x-request-id: %b\r\n" % given.encode("latin-1")
+def _request_id(request: Request) -> str:
+    """The client's own id of the request, where it is a plain one."""
+    given = request.headers.get("x-request-id", "")
+    return given if _PLAIN_ID.fullmatch(given) else ""

@@ -18,6 +18,7 @@ Token = str | int
 
 BLOCK_TOKENS = 16
 VOCABULARY = 128_256
+MAX_TOKEN_CHARACTERS = 9
 _FIRST_TEXT_ID = 1_000
 _FIRST_SPECIAL_ID = 128_000
 _PIECE = re.compile(r"\s?\S{1,8}|\s")
