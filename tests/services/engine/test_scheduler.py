@@ -1,0 +1,188 @@
+"""Continuous batching, step by step, with times that are easy to add up."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from services.engine.kv_cache import KvCache
+from services.engine.scheduler import Limits, Scheduler, Sequence
+from services.engine.step_time import StepTime
+
+TIMES = StepTime(
+    decode_base_s=1.0,
+    decode_sequence_s=0.1,
+    context_token_s=0.01,
+    repeated_token_s=0.001,
+    prefill_floor_s=2.0,
+    prefill_token_s=0.1,
+    attention_pair_s=0.001,
+)
+
+
+def scheduler(*, budget: int = 64, places: int = 8, blocks: int = 100, sharing: bool = True) -> Scheduler:
+    return Scheduler(Limits(budget, places), KvCache(blocks, sharing=sharing), TIMES)
+
+
+def run(engine: Scheduler, limit: int = 10_000) -> list[list[Sequence]]:
+    """Steps until idle: the sequences that got a token by each."""
+    emitted = []
+    while (step := engine.plan()) is not None:
+        emitted.append(engine.complete(step))
+        assert len(emitted) < limit, "the engine does not come to an end"
+    return emitted
+
+
+def test_step_times_add_up() -> None:
+    decode = TIMES.seconds(prefill_tokens=0, pairs=0, sequences=3, context_tokens=100, repeated_tokens=40)
+    assert abs(decode - (1.0 + 0.3 + 0.6 + 0.04)) < 1e-9
+    short = TIMES.seconds(prefill_tokens=10, pairs=50, sequences=0, context_tokens=0, repeated_tokens=0)
+    assert short == 2.0  # launching takes longer than the arithmetic
+    mixed = TIMES.seconds(prefill_tokens=40, pairs=800, sequences=1, context_tokens=10, repeated_tokens=0)
+    assert abs(mixed - (4.0 + 0.8 + 0.1 + 0.1)) < 1e-9
+
+
+def test_one_prompt_prefills_then_decodes() -> None:
+    engine = scheduler()
+    sequence = Sequence(40, 3)
+    engine.add(sequence)
+    step = engine.plan()
+    assert step is not None
+    assert step.chunks == [(sequence, 40)]
+    assert abs(step.duration_s - (4.0 + 0.001 * 40 * 20)) < 1e-9
+    assert engine.complete(step) == [sequence]
+    step = engine.plan()
+    assert step is not None
+    assert (step.chunks, step.decoding) == ([], [sequence])
+    assert abs(step.duration_s - (1.0 + 0.1 + 0.4)) < 1e-9  # 40 tokens of context
+    engine.complete(step)
+    assert run(engine) == [[sequence]]
+    assert (sequence.generated, sequence.done, engine.kv.free_blocks) == (3, True, 100)
+
+
+def test_a_long_prompt_is_cut_into_chunks_beside_decoding_sequences() -> None:
+    engine = scheduler(budget=64)
+    first, second = Sequence(10, 5), Sequence(100, 1)
+    engine.add(first)
+    engine.add(second)
+    chunks = []
+    while (step := engine.plan()) is not None:
+        chunks.append([new for _, new in step.chunks])
+        assert len(step.decoding) + sum(chunks[-1]) <= 64
+        engine.complete(step)
+    assert chunks[:2] == [[10, 54], [46]]
+
+
+def test_first_come_first_served_within_the_places() -> None:
+    engine = scheduler(places=2)
+    sequences = [Sequence(5, tokens) for tokens in (2, 4, 2, 2)]
+    for sequence in sequences:
+        engine.add(sequence)
+    firsts: list[Sequence] = []
+    for emitted in run(engine):
+        assert len(emitted) <= 2
+        firsts += [sequence for sequence in emitted if sequence not in firsts]
+    assert firsts == sequences
+
+
+def test_a_full_cache_makes_prompts_wait() -> None:
+    engine = scheduler(blocks=4, sharing=False)
+    first, second = Sequence(40, 3), Sequence(40, 3)  # three blocks each
+    engine.add(first)
+    engine.add(second)
+    step = engine.plan()
+    assert step is not None
+    assert (step.admitted, list(engine.waiting)) == ([first], [second])
+    assert engine.kv.usage == 0.75
+    engine.complete(step)
+    emitted = run(engine)
+    assert emitted[:2] == [[first], [first]]
+    assert all(sequence.done and not sequence.preemptions for sequence in (first, second))
+
+
+def test_growth_in_a_full_cache_preempts_the_youngest_which_starts_over() -> None:
+    engine = scheduler(blocks=4, sharing=False)
+    old, young = Sequence(30, 30), Sequence(16, 30)  # two blocks and one; together they grow to four and three
+    engine.add(old)
+    engine.add(young)
+    emitted = run(engine)
+    assert (old.preemptions, young.preemptions) == (0, 1)
+    assert sum(len(step) for step in emitted) == 60
+    assert (old.generated, young.generated, engine.kv.free_blocks) == (30, 30, 4)
+
+
+def test_a_shared_prefix_is_computed_once() -> None:
+    engine = scheduler()
+    hashes = (1, 2, 3)
+    first, second = Sequence(50, 2, hashes), Sequence(50, 2, hashes)
+    engine.add(first)
+    run(engine)
+    engine.add(second)
+    step = engine.plan()
+    assert step is not None
+    assert (step.chunks, second.cached_tokens) == ([(second, 2)], 48)
+
+
+def test_a_wholly_cached_prompt_still_computes_its_last_block() -> None:
+    engine = scheduler()
+    for cached in (0, 32):
+        sequence = Sequence(48, 1, (1, 2, 3))
+        engine.add(sequence)
+        run(engine)
+        assert sequence.cached_tokens == cached
+
+
+def test_cancelled_sequences_leave_no_trace() -> None:
+    engine = scheduler(places=2, budget=20)
+    decoding, prefilling, waiting = Sequence(5, 50), Sequence(60, 5), Sequence(5, 5)
+    for sequence in (decoding, prefilling, waiting):
+        engine.add(sequence)
+    step = engine.plan()
+    assert step is not None
+    engine.complete(step)
+    step = engine.plan()
+    assert step is not None
+    for sequence in (decoding, prefilling, waiting, waiting):
+        engine.cancel(sequence)
+    assert engine.complete(step) == []
+    assert (engine.plan(), engine.running, len(engine.waiting), engine.kv.free_blocks) == (None, 0, 0, 100)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(1, 120), st.integers(1, 40), st.integers(0, 3)), min_size=1, max_size=12),
+    st.integers(8, 64),
+    st.integers(10, 40),
+    st.sets(st.integers(0, 11)),
+)
+def test_every_sequence_gets_exactly_its_tokens(
+    requests: list[tuple[int, int, int]], budget: int, blocks: int, cancelled: set[int]
+) -> None:
+    """Whatever the load: budgets hold, nobody starves, and queue, batch and cache end empty."""
+    engine = scheduler(budget=budget, places=4, blocks=blocks)
+    sequences = [
+        Sequence(prompt, tokens, tuple(family * 1000 + i for i in range(prompt // 16)))
+        for prompt, tokens, family in requests
+        if prompt + tokens <= blocks * 16
+    ]
+    for sequence in sequences:
+        engine.add(sequence)
+    counts = dict.fromkeys(sequences, 0)
+    steps = 0
+    while (step := engine.plan()) is not None:
+        assert 0 < len(step.decoding) + sum(new for _, new in step.chunks) <= budget
+        assert step.duration_s > 0
+        assert engine.kv.free_blocks >= 0
+        if steps == 3:
+            for index in cancelled & set(range(len(sequences))):
+                engine.cancel(sequences[index])
+        for sequence in engine.complete(step):
+            counts[sequence] += 1
+        steps += 1
+        assert steps < 20_000
+    for index, sequence in enumerate(sequences):
+        assert sequence.done
+        assert counts[sequence] == sequence.generated
+        assert sequence.generated == sequence.max_tokens or index in cancelled
+    assert (engine.running, len(engine.waiting), engine.kv.free_blocks) == (0, 0, blocks)
+    assert engine.kv.repeated_blocks == 0
