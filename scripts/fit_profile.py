@@ -18,7 +18,7 @@ import argparse
 import gzip
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -181,8 +181,10 @@ def relative_errors(profile: Profile, theta: Mapping[str, float], cells: list[Ce
     return {name: np.concatenate(parts) for name, parts in errors.items()}
 
 
-def print_open_loop(profile: Profile, theta: Mapping[str, float], path: Path) -> None:
-    """Play the measured arrivals of each rate; print TTFT percentiles beside the measured ones."""
+def play_open_loop(
+    profile: Profile, theta: Mapping[str, float], path: Path
+) -> Iterator[tuple[float, list[float], list[float]]]:
+    """Play the measured arrivals of each rate; yields the rate, and TTFTs in seconds: simulated, measured."""
     by_rate: dict[float, list[dict[str, float]]] = defaultdict(list)
     for row in read_rows(path):
         by_rate[row["rate"]].append(row)
@@ -190,16 +192,19 @@ def print_open_loop(profile: Profile, theta: Mapping[str, float], path: Path) ->
         rows.sort(key=lambda row: row["wall"])
         sequences = [Sequence(int(row["input_tokens"]), int(row["output_tokens"])) for row in rows]
         sent = [row["wall"] - rows[0]["wall"] for row in rows]
-        stamps = play(
-            core_of(profile, theta, sharing=False),
-            [(at_s, [sequence]) for at_s, sequence in zip(sent, sequences, strict=True)],
-        )
-        ttft = [stamps[sequence][0] - at_s for at_s, sequence in zip(sent, sequences, strict=True)]
-        pairs = [
-            f"p{p} {np.percentile(ttft, p):.3f} (measured {np.percentile([r['ttft'] for r in rows], p):.3f})"
-            for p in (50, 95)
-        ]
-        print(f"open loop {rate:g}/s  n {len(rows):3d}  TTFT {', '.join(pairs)}")
+        arrivals = [(at_s, [sequence]) for at_s, sequence in zip(sent, sequences, strict=True)]
+        stamps = play(core_of(profile, theta, sharing=False), arrivals)
+        simulated = [stamps[sequence][0] - at_s for at_s, sequence in zip(sent, sequences, strict=True)]
+        yield rate, simulated, [row["ttft"] for row in rows]
+
+
+def split(cells: list[Cell]) -> tuple[list[Cell], list[Cell]]:
+    """The two colours of the chess board of input lengths and batches: seen and unseen by the fit."""
+    lengths, batches = (sorted({getattr(cell, name) for cell in cells}) for name in ("input_tokens", "batch"))
+    colours: tuple[list[Cell], list[Cell]] = ([], [])
+    for cell in cells:
+        colours[(lengths.index(cell.input_tokens) + batches.index(cell.batch)) % 2].append(cell)
+    return colours
 
 
 def main() -> None:
@@ -210,12 +215,7 @@ def main() -> None:
     parser.add_argument("--check", action="store_true", help="only compare the profile as it is")
     arguments = parser.parse_args()
     profile = load_profile(arguments.profile)
-    cells = read_cells(arguments.folder)
-    lengths, batches = (sorted({getattr(cell, name) for cell in cells}) for name in ("input_tokens", "batch"))
-    colours: tuple[list[Cell], list[Cell]] = ([], [])
-    for cell in cells:
-        colours[(lengths.index(cell.input_tokens) + batches.index(cell.batch)) % 2].append(cell)
-    seen, unseen = colours
+    seen, unseen = split(read_cells(arguments.folder))
     theta = {**profile.intake.model_dump(), **profile.step_time.model_dump()}
     if not arguments.check:
         theta = as_mapping(fit(profile, seen))
@@ -227,7 +227,12 @@ def main() -> None:
             print(f"{label:6s} {name:17s} median {median:.4f}  p95 {p95:.4f}  n {len(values)}")
     open_loop = arguments.folder / "open_longtail.jsonl.gz"
     if open_loop.exists():
-        print_open_loop(profile, theta, open_loop)
+        for rate, *ttfts in play_open_loop(profile, theta, open_loop):
+            (p50, measured_p50), (p95, measured_p95) = ([np.percentile(part, p) for part in ttfts] for p in (50, 95))
+            print(
+                f"open loop {rate:g}/s  TTFT p50 {p50:.3f} (measured {measured_p50:.3f}), "
+                f"p95 {p95:.3f} (measured {measured_p95:.3f})  n {len(ttfts[0])}"
+            )
 
 
 if __name__ == "__main__":
