@@ -152,8 +152,13 @@ class Answer:
             choice.characters += len(text)
             text = text[:room]
         prompt_tokens = len(self.job.prompts[choice.index // self.job.choices_per_prompt])
-        usage = (prompt_tokens, choice.sent) if self.job.continuous_usage else None
-        return frames.special(text, ending.reason if last else None, ending.stop if last else None, usage)
+        return frames.special(
+            text,
+            finish_reason=ending.reason if last else None,
+            stop_reason=ending.stop if last else None,
+            usage=(prompt_tokens, choice.sent) if self.job.continuous_usage else None,
+            fingerprint=None if self.remaining or self.job.include_usage else self.envelope.fingerprint,
+        )
 
     def _whole_choices(self) -> list[dict[str, Any]]:
         return [

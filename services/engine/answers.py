@@ -110,13 +110,24 @@ class Frames:
         return b"".join((_SIZES[size] if size < len(_SIZES) else b"%x\r\n" % size, self._head, text, self._tail))
 
     def special(
-        self, text: bytes, finish_reason: str | None, stop_reason: str | None, usage: tuple[int, int] | None
+        self,
+        text: bytes,
+        *,
+        finish_reason: str | None,
+        stop_reason: str | None,
+        usage: tuple[int, int] | None,
+        fingerprint: str | None,
     ) -> bytes:
-        """The frame of a token that ends its choice, or carries usage (prompt, completion tokens)."""
+        """The frame of a token that ends its choice, is cut, or carries usage (prompt, completion tokens).
+
+        `fingerprint` stands in the last frame of a stream that has no frame of usage.
+        """
         tail, end = self._usage_tail
         data = self._head + text + tail(json.dumps(finish_reason), json.dumps(stop_reason))
         if usage is not None:
             data += b',"usage":' + _usage_json(*usage).encode()
+        if fingerprint is not None:
+            data += b',"system_fingerprint":' + json.dumps(fingerprint).encode()
         data += b"}\n\n"
         return (b"%x\r\n" % len(data) if self._chunked else b"") + data + end
 

@@ -79,6 +79,7 @@ class Connection(asyncio.Protocol):
         # called when an answer ends: its status, and its content-length (0 for a stream)
         self.on_finished: Callable[[int, int], None] | None = None
         self.busy = False  # an answer is in the making
+        self.extra = b""  # header lines of the answer that the handler adds
         self._waiting_since_s = time.monotonic()  # for a request, or for the rest of one
         self._parser = httptools.HttpRequestParser(self)
         self._incoming = _Incoming()
@@ -180,22 +181,21 @@ class Connection(asyncio.Protocol):
 
     # -- answers -----------------------------------------------------------------------------------------------------
 
-    def respond(self, status: int, body: bytes, *, content_type: str = "application/json", extra: bytes = b"") -> None:
+    def respond(self, status: int, body: bytes, *, content_type: str = "application/json") -> None:
         """Answer the current request whole."""
         self._length = len(body)
-        head = b"content-length: %d\r\ncontent-type: %b\r\n" % (len(body), content_type.encode("latin-1"))
-        self._head(status, head + extra)
+        self._head(status, b"content-length: %d\r\ncontent-type: %b\r\n" % (len(body), content_type.encode()))
         if self._request is None or self._request.method != "HEAD":
             self.write(body)
         self._end()
 
-    def start(self, content_type: str, extra: bytes = b"") -> None:
+    def start(self, content_type: str) -> None:
         """Open a streamed answer of status 200; its head goes out at once."""
         self._length = 0
         coding = b"transfer-encoding: chunked\r\n"
         if self._request is not None and not self._request.chunked:
             coding, self._request.keep_alive = b"", False  # the end of the stream is the end of the connection
-        self._head(200, b"content-type: %b\r\n%b%b" % (content_type.encode("latin-1"), coding, extra))
+        self._head(200, b"content-type: %b\r\n%b" % (content_type.encode(), coding))
 
     def write(self, data: bytes) -> None:
         """Send bytes; for a stream they are framed as HTTP chunks already. A client that reads too slowly is cut."""
@@ -220,7 +220,7 @@ class Connection(asyncio.Protocol):
         close = self._request is None or not self._request.keep_alive
         connection = b"connection: close\r\n" if close else b""
         reason = HTTPStatus(status).phrase.encode("ascii")
-        self.write(b"HTTP/1.1 %d %b\r\n%b%b%b\r\n" % (status, reason, _SERVER, headers, connection))
+        self.write(b"HTTP/1.1 %d %b\r\n%b%b%b%b\r\n" % (status, reason, _SERVER, headers, self.extra, connection))
 
     def _end(self) -> None:
         request, self._request = self._request, None
@@ -242,6 +242,7 @@ class Connection(asyncio.Protocol):
         if self.busy or not self._pending or self.transport is None:
             return
         self.busy = True
+        self.extra = b""
         self._request = self._pending.pop(0)
         self._handle(self, self._request)
 

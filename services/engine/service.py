@@ -20,7 +20,7 @@ from services.engine.answering import Answer, Choice, Ending, stopped_ending
 from services.engine.answers import Envelope
 from services.engine.engine import Engine
 from services.engine.faults import RequestFault
-from services.engine.http import Connection, Request
+from services.engine.http import Connection, Handler, Request
 from services.engine.metrics import CONTENT_TYPE
 from services.engine.requests import (
     ChatBody,
@@ -63,7 +63,7 @@ class Service:
         self._engine = engine
         self._started_s = int(time.time())
         self._fingerprint = f"cliffwatch-{__version__}-{identity.profile}"
-        self._routes: dict[str, dict[str, Callable[[Connection, Request, bytes], None]]] = {
+        self._routes: dict[str, dict[str, Handler]] = {
             "/v1/completions": {"POST": self._completions},
             "/v1/chat/completions": {"POST": self._chat},
             "/v1/models": {"GET": self._models},
@@ -78,28 +78,28 @@ class Service:
         """Answer one request, now or as its tokens come."""
         connection.on_finished = self._counter(request)
         given = _request_id(request)
-        extra = b"x-request-id: %b\r\n" % given.encode("ascii") if given else b""
+        connection.extra = b"x-request-id: %b\r\n" % given.encode() if given else b""
         try:
-            self._route(connection, request, extra)
+            self._route(connection, request)
         except RequestFault as fault:
-            connection.respond(fault.status, fault.body, extra=extra)
+            connection.respond(fault.status, fault.body)
         except Exception:
             log.exception("%s %s", request.method, request.path)
-            connection.respond(500, faults.fault_body(500, "Internal Server Error"), extra=extra)
+            connection.respond(500, faults.fault_body(500, "Internal Server Error"))
 
-    def _route(self, connection: Connection, request: Request, extra: bytes) -> None:
+    def _route(self, connection: Connection, request: Request) -> None:
         methods = self._routes.get(request.path)
         if request.path.startswith("/v1/") and not self._authorised(request):
-            connection.respond(401, b'{"error":"Unauthorized"}', extra=extra)
+            connection.respond(401, b'{"error":"Unauthorized"}')
             return
         if methods is None:
             raise RequestFault(404, "Not Found")
         method = "GET" if request.method == "HEAD" else request.method
         if method not in methods:
-            allow = b"allow: %b\r\n" % ", ".join(methods).encode()
-            connection.respond(405, faults.fault_body(405, "Method Not Allowed"), extra=extra + allow)
+            connection.extra += b"allow: %b\r\n" % ", ".join(methods).encode()
+            connection.respond(405, faults.fault_body(405, "Method Not Allowed"))
             return
-        methods[method](connection, request, extra)
+        methods[method](connection, request)
 
     def _authorised(self, request: Request) -> bool:
         key = self._identity.api_key
@@ -126,17 +126,17 @@ class Service:
 
     # -- generation --------------------------------------------------------------------------------------------------
 
-    def _completions(self, connection: Connection, request: Request, extra: bytes) -> None:
+    def _completions(self, connection: Connection, request: Request) -> None:
         body = parse(request.body, CompletionBody)
         self._check_model(body.model)
-        self._generate(connection, request, extra, completion_job(body, self._identity.max_model_len))
+        self._generate(connection, request, completion_job(body, self._identity.max_model_len))
 
-    def _chat(self, connection: Connection, request: Request, extra: bytes) -> None:
+    def _chat(self, connection: Connection, request: Request) -> None:
         body = parse(request.body, ChatBody)
         self._check_model(body.model)
-        self._generate(connection, request, extra, chat_job(body, self._identity.max_model_len))
+        self._generate(connection, request, chat_job(body, self._identity.max_model_len))
 
-    def _generate(self, connection: Connection, request: Request, extra: bytes, job: Job) -> None:
+    def _generate(self, connection: Connection, request: Request, job: Job) -> None:
         prefix = "chatcmpl" if job.chat else "cmpl"
         envelope = Envelope(
             answer_id=f"{prefix}-{_request_id(request) or uuid.uuid4().hex[:16]}",
@@ -148,7 +148,7 @@ class Service:
         )
         answer = Answer(job, envelope, connection, self._ended)
         if job.stream:
-            connection.start("text/event-stream; charset=utf-8", extra)
+            connection.start("text/event-stream; charset=utf-8")
         connection.on_gone = lambda: self._engine.cancel(answer)
         for number, prompt in enumerate(job.prompts):
             hashes = block_hashes(prompt) if self._engine.scheduler.kv.sharing else ()
@@ -185,7 +185,7 @@ class Service:
 
     # -- everything else ---------------------------------------------------------------------------------------------
 
-    def _models(self, connection: Connection, request: Request, extra: bytes) -> None:  # noqa: ARG002
+    def _models(self, connection: Connection, request: Request) -> None:  # noqa: ARG002
         model = self._identity.model
         entry = {
             "id": model,
@@ -197,9 +197,9 @@ class Service:
             "max_model_len": self._identity.max_model_len,
             "permission": [],
         }
-        connection.respond(200, msgspec.json.encode({"object": "list", "data": [entry]}), extra=extra)
+        connection.respond(200, msgspec.json.encode({"object": "list", "data": [entry]}))
 
-    def _tokenize(self, connection: Connection, request: Request, extra: bytes) -> None:
+    def _tokenize(self, connection: Connection, request: Request) -> None:
         body = parse(request.body, TokenizeBody)
         self._check_model(body.model)
         tokens: list[Token]
@@ -216,18 +216,18 @@ class Service:
             "tokens": token_ids(tokens),
             "token_strs": None,
         }
-        connection.respond(200, msgspec.json.encode(answer), extra=extra)
+        connection.respond(200, msgspec.json.encode(answer))
 
-    def _metrics(self, connection: Connection, request: Request, extra: bytes) -> None:  # noqa: ARG002
+    def _metrics(self, connection: Connection, request: Request) -> None:  # noqa: ARG002
         self._engine.update_gauges()
-        connection.respond(200, self._engine.metrics.expose(), content_type=CONTENT_TYPE, extra=extra)
+        connection.respond(200, self._engine.metrics.expose(), content_type=CONTENT_TYPE)
 
-    def _version(self, connection: Connection, request: Request, extra: bytes) -> None:  # noqa: ARG002
+    def _version(self, connection: Connection, request: Request) -> None:  # noqa: ARG002
         version = {"version": f"{SPOKEN_VERSION}+cliffwatch.{__version__}"}
-        connection.respond(200, msgspec.json.encode(version), extra=extra)
+        connection.respond(200, msgspec.json.encode(version))
 
-    def _empty(self, connection: Connection, request: Request, extra: bytes) -> None:  # noqa: ARG002
-        connection.respond(200, b"", extra=extra)
+    def _empty(self, connection: Connection, request: Request) -> None:  # noqa: ARG002
+        connection.respond(200, b"")
 
 
 def _request_id(request: Request) -> str:
