@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from io import TextIOWrapper
 from typing import Any
 
 import typer
@@ -67,6 +68,9 @@ def cliffwatch(
 
 def main() -> None:
     """Entry point: every `CliffwatchError` becomes one clear line on standard error and its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that is not UTF-8 gets `?`, not a traceback
     try:
         app(prog_name="cliffwatch")
     except CliffwatchError as error:
