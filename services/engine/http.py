@@ -123,7 +123,7 @@ class Connection(asyncio.Protocol):
         except _TooLargeError as error:
             self._refuse(error.status, HTTPStatus(error.status).phrase)
         except httptools.HttpParserUpgrade:
-            self._refuse(400, "protocol upgrades are not supported")
+            return  # the request is answered as if it had not asked, and what follows it is not HTTP
         except httptools.HttpParserError as error:
             cause = error.__context__
             if isinstance(cause, _TooLargeError):
@@ -166,7 +166,7 @@ class Connection(asyncio.Protocol):
             headers=incoming.headers,
             body=bytes(incoming.body),
             received_s=time.monotonic(),
-            keep_alive=self._parser.should_keep_alive(),
+            keep_alive=self._parser.should_keep_alive() and not self._parser.should_upgrade(),
             chunked=self._parser.get_http_version() != "1.0",
         )
         self._pending.append(request)
