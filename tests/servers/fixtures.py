@@ -58,6 +58,15 @@ def prometheus_tools() -> Path:
 
 
 @pytest.fixture(scope="session")
+def compose_tool() -> Path:
+    """Docker Compose's binary, which checks a file without a daemon."""
+    path = engines.ROOT / ".tools/compose/bin/docker-compose"
+    if not path.exists():
+        absent("Docker Compose", "tools-compose")
+    return path
+
+
+@pytest.fixture(scope="session")
 def alertmanager_tools(prometheus_tools: Path) -> Path:
     """As `prometheus_tools`, with all that Alertmanager needs to start."""
     if not monitoring.ALERTMANAGER_TEMPLATES.exists():

@@ -1,0 +1,118 @@
+"""`cliffwatch run` on a real llama.cpp and a real vLLM: its totals are the engine's own, to the request and the token.
+
+Both engines are this test's alone while a run goes on, so the growth of their counters is the run's and nothing else's.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cliffwatch.records.manifest import RunState
+from tests.servers.load import Run, run
+from tests.servers.metrics import Growth, scrape
+from tests.servers.processes import Server
+
+pytestmark = pytest.mark.integration
+
+WORKLOAD: dict[str, Any] = {
+    "name": "mixed",
+    "seed": 7,
+    "arrivals": {"kind": "poisson", "rate": 6},
+    "input_tokens": {"kind": "loguniform", "min": 32, "max": 1024},
+    "output_tokens": {"kind": "uniform", "min": 4, "max": 48},
+    "batch": {"sizes": [1, 2, 4], "token_budget": "2k"},
+    "cache": {"prefix_share": 0.25, "prefix_fraction": 0.5, "groups": 4},
+    "cold_start": {"requests": 1},
+    "warmup": {"requests": 5},
+    "requests": 120,
+}
+
+
+def totals(result: Run) -> dict[str, int]:
+    """Sums over the rows that ended well."""
+    columns = {
+        "prompts": "sum(batch)",
+        "input": "sum(server_input_tokens)",
+        "output": "sum(output_tokens)",
+        "asked": "sum(batch * input_tokens)",
+        "asked_output": "sum(batch * max_output_tokens)",
+    }
+    selection = ", ".join(columns.values())
+    (row,) = result.rows(f"select {selection} from requests where outcome = 'ok'")  # noqa: S608  our own columns
+    return dict(zip(columns, (int(value) for value in row), strict=True))
+
+
+def assert_complete(result: Run, requests: int) -> None:
+    """It ended well, every request is accounted for, and each prompt was as long as asked, by the server's count."""
+    assert result.code == 0, result.output
+    manifest = result.manifest
+    assert manifest.state is RunState.COMPLETE
+    assert manifest.prompt_method == "server_tokenize"
+    assert manifest.accounting is not None
+    assert manifest.accounting.balanced
+    outcomes = dict(result.rows("select outcome, count(*) from requests group by outcome"))
+    assert outcomes == {"ok": requests}, result.rows("select error from requests where outcome <> 'ok' limit 5")
+    wrong = result.rows(
+        "select request_id, endpoint, batch, input_tokens, built_input_tokens, server_input_tokens from requests"
+        " where server_input_tokens is distinct from batch * input_tokens"
+    )
+    assert not wrong, wrong[:5]
+    sources = result.rows("select distinct output_tokens_source from requests")
+    assert sources == [("server",)]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_llama_cpp_counts_what_the_run_counts(llama_cpp_server: Server, tmp_path: Path, workers: int) -> None:
+    before = scrape(llama_cpp_server.url)
+    result = run(WORKLOAD, llama_cpp_server.url, tmp_path, "--workers", str(workers))
+    growth = Growth(before, scrape(llama_cpp_server.url))
+    assert_complete(result, 120)
+    sums = totals(result)
+    processed = growth.total("llamacpp:prompt_tokens_total") + growth.total("llamacpp:prompt_tokens_cached_total")
+    assert processed == sums["input"]
+    assert growth.total("llamacpp:tokens_predicted_total") == sums["output"] == sums["asked_output"]
+    (cached,) = result.rows("select sum(cached_input_tokens) from requests")[0]
+    assert growth.total("llamacpp:prompt_tokens_cached_total") == cached
+    assert sorted(row[0] for row in result.rows("select distinct worker from requests")) == list(range(workers))
+
+
+def test_vllm_counts_what_the_run_counts(vllm_server: Server, tmp_path: Path) -> None:
+    before = scrape(vllm_server.url)
+    result = run(WORKLOAD, vllm_server.url, tmp_path)
+    growth = Growth(before, scrape(vllm_server.url))
+    assert_complete(result, 120)
+    sums = totals(result)
+    assert growth.total("vllm:request_success_total") == sums["prompts"]
+    assert growth.total("vllm:request_success_total", finished_reason="length") == sums["prompts"]
+    assert growth.total("vllm:prompt_tokens_total") == sums["input"] == sums["asked"]
+    assert growth.total("vllm:generation_tokens_total") == sums["output"] == sums["asked_output"]
+
+    # Client and engine saw the same first tokens. Each prompt of a batch is a request to vLLM.
+    assert growth.total("vllm:time_to_first_token_seconds_count") == sums["prompts"]
+    for share in (0.5, 0.95):
+        query = f"select quantile_cont(t, {share}) from (select unnest(prompt_ttfts_us) / 1e6 as t from requests)"  # noqa: S608
+        ((seen,),) = result.rows(query)
+        low, high = growth.percentile_bucket("vllm:time_to_first_token_seconds", share)
+        assert low <= seen <= high, f"p{share * 100:g}: {seen} s is not near the engine's {low} to {high} s"
+
+
+def test_a_closed_loop_keeps_its_users_busy_and_agrees_too(llama_cpp_server: Server, tmp_path: Path) -> None:
+    workload = {**WORKLOAD, "arrivals": {"kind": "concurrency", "users": 3}, "requests": 60}
+    before = scrape(llama_cpp_server.url)
+    result = run(workload, llama_cpp_server.url, tmp_path)
+    growth = Growth(before, scrape(llama_cpp_server.url))
+    assert_complete(result, 60)
+    assert growth.total("llamacpp:tokens_predicted_total") == totals(result)["output"]
+
+
+def test_the_judged_run_is_json_with_the_same_count(llama_cpp_server: Server, tmp_path: Path) -> None:
+    workload = {**WORKLOAD, "requests": 40, "warmup": {"requests": 2}}
+    result = run(workload, llama_cpp_server.url, tmp_path, "--slo", "demo", "--json")
+    assert result.code in {0, 1}, result.output  # met or missed: a busy machine decides
+    document = json.loads(result.output[result.output.index("{") :])
+    assert result.rows("select count(*) from requests where phase = 'measured'") == [(37,)]
+    assert "37" in json.dumps(document)
