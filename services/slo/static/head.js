@@ -20,7 +20,7 @@ function banner(run) {
   if (run.partial_reason && !lines.some((text) => text.includes(run.partial_reason))) lines.unshift(`Ended early: ${run.partial_reason}.`);
   const silent_s = Date.now() / 1000 - run.changed_unix_s;
   if (run.state === "running" && !run.live && silent_s > SILENT_S) {
-    lines.push(`No load generator on this machine is writing this run; the last row came ${span(silent_s)} ago. If it was killed, the run stays as it is.`);
+    lines.push(`No load generator on this machine is writing this run; its files were last written ${span(silent_s)} ago. If it was killed, the run stays as it is.`);
   }
   lines.push(...run.warnings);
   if (!lines.length) return "";

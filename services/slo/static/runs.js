@@ -26,5 +26,6 @@ export const noRuns = () => [
   node("h1", {}, "No runs yet"),
   node("p", {}, "This folder holds no run. Start one, and it shows up here within seconds:"),
   node("pre", { class: "command" }, node("code", {}, HOW_TO_START)),
-  node("p", { class: "soft small" }, "RUNS is the folder that this service was started with. No server at hand? `cliffwatch demo` brings one."),
+  node("p", { class: "soft small" }, node("code", {}, "RUNS"), " is the folder that this service was started with. No server at hand? ",
+    node("code", {}, "cliffwatch demo"), " brings one."),
 ];
