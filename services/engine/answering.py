@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass
 from itertools import accumulate
@@ -42,13 +41,11 @@ class Choice:
     """One answer text: when its tokens came (monotonic seconds), and what the next one is."""
 
     __slots__ = (
-        "answer", "arrived_s", "characters", "ending", "first_s", "frames", "index", "last_s", "position", "queued_s",
+        "answer", "characters", "ending", "first_s", "frames", "index", "last_s", "position", "queued_s",
         "scheduled_s", "sent", "sequence", "stride", "text",
     )  # fmt: skip
 
-    def __init__(
-        self, answer: Answer, index: int, text: Text, ending: Ending, sequence: Sequence, arrived_s: float
-    ) -> None:
+    def __init__(self, answer: Answer, index: int, text: Text, ending: Ending, sequence: Sequence) -> None:
         self.answer = answer
         self.index = index
         self.text = text
@@ -58,8 +55,7 @@ class Choice:
         self.stride = text.stride
         self.sent = 0  # tokens handed over; the sequence itself may be ahead
         self.characters = 0  # handed over, counted where a stop string cuts the text
-        self.arrived_s = arrived_s
-        self.queued_s = arrived_s
+        self.queued_s = answer.received_s
         self.scheduled_s = 0.0
         self.first_s = 0.0
         self.last_s = 0.0
@@ -72,22 +68,18 @@ class Choice:
 
 
 class Answer:
-    """One request's answer, streamed or whole.
-
-    Args:
-        on_end: called once when the last token has been handed over.
-    """
+    """One request's answer, streamed or whole."""
 
     __slots__ = (
-        "cancelled", "choices", "completion_tokens", "connection", "dirty", "envelope", "job", "on_end", "out",
-        "prompt_tokens", "remaining", "roles_sent",
+        "cancelled", "choices", "completion_tokens", "connection", "dirty", "envelope", "job", "out",
+        "prompt_tokens", "received_s", "remaining", "roles_sent",
     )  # fmt: skip
 
-    def __init__(self, job: Job, envelope: Envelope, connection: Connection, on_end: Callable[[Answer], None]) -> None:
+    def __init__(self, job: Job, envelope: Envelope, connection: Connection, received_s: float) -> None:
         self.job = job
         self.envelope = envelope
         self.connection = connection
-        self.on_end = on_end
+        self.received_s = received_s  # monotonic
         self.choices: list[Choice] = []
         self.prompt_tokens = sum(len(prompt) for prompt in job.prompts)
         self.completion_tokens = 0
@@ -138,11 +130,9 @@ class Answer:
                 self.out.append(self.envelope.usage_frame(self.prompt_tokens, self.completion_tokens))
             self.out.append(self.envelope.end())
             self.connection.write(b"".join(self.out))
-            self.on_end(self)
             self.connection.finish()
         else:
             body = self.envelope.whole(self._whole_choices(), self.prompt_tokens, self.completion_tokens)
-            self.on_end(self)
             self.connection.respond(200, body)
 
     def _special(self, choice: Choice, frames: Frames, text: bytes, last: bool) -> bytes:

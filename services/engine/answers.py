@@ -91,7 +91,7 @@ class Envelope:
 class Frames:
     """The frames of one choice of a stream."""
 
-    __slots__ = ("_chunked", "_head", "_tail", "_usage_tail")
+    __slots__ = ("_chunked", "_ending", "_head", "_tail")
 
     def __init__(self, envelope: Envelope, index: int) -> None:
         field = '"delta":{"content":"' if envelope.chat else '"text":"'
@@ -100,7 +100,7 @@ class Frames:
         self._chunked = envelope.chunked
         self._head = f'data: {envelope.opening()}{{"index":{index},{field}'.encode()
         self._tail = tail("null", "null") + b"}\n\n" + end
-        self._usage_tail = tail, end
+        self._ending = tail, end
 
     def token(self, text: bytes) -> bytes:
         """The frame of a token that is not the last; `text` is JSON-safe."""
@@ -122,7 +122,7 @@ class Frames:
 
         `fingerprint` stands in the last frame of a stream that has no frame of usage.
         """
-        tail, end = self._usage_tail
+        tail, end = self._ending
         data = self._head + text + tail(json.dumps(finish_reason), json.dumps(stop_reason))
         if usage is not None:
             data += b',"usage":' + _usage_json(*usage).encode()

@@ -29,12 +29,12 @@ class ScaledClock:
         self.speed = speed
         self._origin_s = time.monotonic()
 
-    def now_s(self) -> float:
-        """Simulated seconds since the clock was made."""
-        return (time.monotonic() - self._origin_s) * self.speed
+    def simulated_s(self, real_s: float) -> float:
+        """Simulated seconds since the clock was made, at a monotonic time."""
+        return (real_s - self._origin_s) * self.speed
 
     def real_s(self, simulated_s: float) -> float:
-        """The monotonic time at which the simulated time is reached."""
+        """The monotonic time at which a simulated time is reached."""
         return self._origin_s + simulated_s / self.speed
 
 

@@ -6,7 +6,6 @@ Times in the metrics are those the client lived through, in real seconds at the 
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 
 from services.engine.answering import Answer, Choice
@@ -16,8 +15,6 @@ from services.engine.metrics import Metrics
 from services.engine.scheduler import Scheduler, Sequence, Step
 
 CATCH_UP_S = 0.01  # a delay of the machine up to this is made up for; what is beyond stays a delay
-
-log = logging.getLogger(__name__)
 
 
 class Engine:
@@ -41,9 +38,13 @@ class Engine:
         self._counters = _Counters(metrics)
 
     def submit(self, answer: Answer) -> None:
-        """Hand an answer's sequences to the engine; their tokens come to it."""
+        """Hand an answer's sequences to the engine; their tokens come to it.
+
+        Simulated time starts when the request was received: reading it took real time, which the profile's own share
+        for reading stands for.
+        """
         sequences = [choice.sequence for choice in answer.choices]
-        ready = self._core.submit(sequences, self._clock.now_s())
+        ready = self._core.submit(sequences, self._clock.simulated_s(answer.received_s))
         for choice, ready_s in zip(answer.choices, ready, strict=True):
             choice.queued_s = self._clock.real_s(ready_s)
         self._arm()
@@ -81,14 +82,14 @@ class Engine:
     def _tick(self) -> None:
         self._armed_s = None
         try:
-            turn = self._core.advance(self._clock.now_s())
+            turn = self._core.advance(self._clock.simulated_s(time.monotonic()))
             now_s = time.monotonic()
             if turn.emitted:
                 self._deliver(turn.emitted, now_s)
             if turn.started is not None:
                 self._counters.started(turn.started, now_s)
         finally:
-            self._arm()  # whatever happened to one answer, the others go on
+            self._arm()  # whatever happened to one answer, the engine goes on
 
     def _deliver(self, emitted: list[Sequence], now_s: float) -> None:
         dirty: list[Answer] = []
@@ -151,7 +152,7 @@ class _Counters:
         """Count a finished prefill."""
         sequence = choice.sequence
         cached = sequence.cached_tokens
-        self.ttft.observe(choice.first_s - choice.arrived_s)
+        self.ttft.observe(choice.first_s - choice.answer.received_s)
         self.prompt.add(sequence.prompt_tokens)
         self.prompt_computed.add(sequence.prompt_tokens - cached)
         self.prompt_cached_source.add(cached)
@@ -174,7 +175,7 @@ class _Counters:
         job = choice.answer.job
         decode_s = choice.last_s - choice.first_s
         self.metrics.value("vllm:request_success", choice.ending.reason).add()
-        histogram("vllm:e2e_request_latency_seconds").observe(choice.last_s - choice.arrived_s)
+        histogram("vllm:e2e_request_latency_seconds").observe(choice.last_s - choice.answer.received_s)
         histogram("vllm:request_queue_time_seconds").observe(choice.scheduled_s - choice.queued_s)
         histogram("vllm:request_prefill_time_seconds").observe(choice.first_s - choice.scheduled_s)
         histogram("vllm:request_decode_time_seconds").observe(decode_s)

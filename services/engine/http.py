@@ -109,7 +109,7 @@ class Connection(asyncio.Protocol):
         self._pending.clear()
         if self.on_gone is not None:
             self.on_gone()
-            self._end()
+            self.finish()
 
     def pause_writing(self) -> None:
         self._paused = True
@@ -147,7 +147,7 @@ class Connection(asyncio.Protocol):
 
     def on_headers_complete(self) -> None:
         length = self._incoming.headers.get("content-length", "")
-        if length.isdigit() and int(length[:20]) > MAX_BODY_BYTES:
+        if length.isdigit() and int(length) > MAX_BODY_BYTES:
             raise _TooLargeError(413)
         if self._incoming.headers.get("expect", "").lower() == "100-continue" and self.transport is not None:
             self.transport.write(_CONTINUE)
@@ -187,7 +187,7 @@ class Connection(asyncio.Protocol):
         self._head(status, b"content-length: %d\r\ncontent-type: %b\r\n" % (len(body), content_type.encode()))
         if self._request is None or self._request.method != "HEAD":
             self.write(body)
-        self._end()
+        self.finish()
 
     def start(self, content_type: str) -> None:
         """Open a streamed answer of status 200; its head goes out at once."""
@@ -206,10 +206,6 @@ class Connection(asyncio.Protocol):
         if self._paused and transport.get_write_buffer_size() > MAX_UNREAD_BYTES:
             transport.abort()
 
-    def finish(self) -> None:
-        """End a streamed answer; its closing chunk has been written."""
-        self._end()
-
     def abort(self) -> None:
         """Drop the connection at once."""
         if self.transport is not None:
@@ -222,7 +218,8 @@ class Connection(asyncio.Protocol):
         reason = HTTPStatus(status).phrase.encode("ascii")
         self.write(b"HTTP/1.1 %d %b\r\n%b%b%b%b\r\n" % (status, reason, _SERVER, headers, self.extra, connection))
 
-    def _end(self) -> None:
+    def finish(self) -> None:
+        """End the current answer, all of it written; go on to the client's next request, or close."""
         request, self._request = self._request, None
         finished, self.on_finished, self.on_gone = self.on_finished, None, None
         self.busy = False

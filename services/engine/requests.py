@@ -55,7 +55,6 @@ class _Common(msgspec.Struct, kw_only=True):
     response_format: Any = None
     prompt_logprobs: int | None = None
     use_beam_search: bool = False
-    add_special_tokens: bool | None = None
 
 
 class CompletionBody(_Common, kw_only=True):
@@ -65,6 +64,7 @@ class CompletionBody(_Common, kw_only=True):
     echo: bool | None = False
     logprobs: int | None = None
     suffix: str | None = None
+    add_special_tokens: bool = True
 
 
 class ChatBody(_Common, kw_only=True):
@@ -83,7 +83,7 @@ class TokenizeBody(msgspec.Struct, kw_only=True):
     model: str | None = None
     prompt: str | None = None
     messages: list[Message] | None = None
-    add_special_tokens: bool | None = None
+    add_special_tokens: bool = True
     add_generation_prompt: bool = True
 
 
@@ -120,7 +120,7 @@ def completion_job(body: CompletionBody, max_model_len: int) -> Job:
     if body.logprobs is not None:
         raise faults.unsupported("logprobs")
     max_tokens = DEFAULT_COMPLETION_TOKENS if body.max_tokens is None else body.max_tokens
-    prompts = _prompts(body.prompt, max_model_len, special=body.add_special_tokens is not False)
+    prompts = _prompts(body.prompt, max_model_len, special=body.add_special_tokens)
     return _job(body, max_model_len, chat=False, prompts=prompts, max_tokens=max_tokens)
 
 

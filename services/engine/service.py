@@ -146,22 +146,17 @@ class Service:
             chat=job.chat,
             chunked=request.chunked,
         )
-        answer = Answer(job, envelope, connection, self._ended)
-        if job.stream:
-            connection.start("text/event-stream; charset=utf-8")
-        connection.on_gone = lambda: self._engine.cancel(answer)
+        answer = Answer(job, envelope, connection, request.received_s)
         for number, prompt in enumerate(job.prompts):
             hashes = block_hashes(prompt) if self._engine.scheduler.kv.sharing else ()
             for copy in range(job.choices_per_prompt):
-                self._add_choice(answer, number * job.choices_per_prompt + copy, prompt, hashes, request.received_s)
+                self._add_choice(answer, number * job.choices_per_prompt + copy, prompt, hashes)
+        if job.stream:
+            connection.start("text/event-stream; charset=utf-8")
+        connection.on_gone = lambda: self._engine.cancel(answer)
         self._engine.submit(answer)
 
-    def _ended(self, answer: Answer) -> None:
-        answer.connection.on_gone = None
-
-    def _add_choice(
-        self, answer: Answer, index: int, prompt: list[Token], hashes: tuple[int, ...], arrived_s: float
-    ) -> None:
+    def _add_choice(self, answer: Answer, index: int, prompt: list[Token], hashes: tuple[int, ...]) -> None:
         """Decide a choice's text, its length and why it ends there."""
         job = answer.job
         key = repr((prompt[:8], prompt[-8:], len(prompt), index)).encode("utf-8", "surrogatepass")
@@ -169,7 +164,7 @@ class Service:
         ending = self._ending(job, key, self._identity.max_model_len - len(prompt))
         if job.stops:
             ending = stopped_ending(text, ending, job.stops)
-        answer.add(Choice(answer, index, text, ending, Sequence(len(prompt), ending.tokens, hashes), arrived_s))
+        answer.add(Choice(answer, index, text, ending, Sequence(len(prompt), ending.tokens, hashes)))
 
     def _ending(self, job: Job, key: bytes, room: int) -> Ending:
         """Where an answer ends: at the limit asked for, else by itself, else when the model's length is full."""
@@ -207,7 +202,7 @@ class Service:
             texts = message_texts(body.messages)
             tokens = chat_prompt(texts, open_answer=body.add_generation_prompt)
         elif body.prompt is not None:
-            tokens = completion_prompt(body.prompt, special=body.add_special_tokens is not False)
+            tokens = completion_prompt(body.prompt, special=body.add_special_tokens)
         else:
             raise RequestFault(400, "Either prompt or messages must be provided.", kind="BadRequestError")
         answer = {

@@ -30,9 +30,6 @@ _GAP = "\n\n"
 _END_OF_TURN = "<|eot_id|>"
 _SPECIAL_IDS = {START: 128_000, _HEADER: 128_006, _END_HEADER: 128_007, _END_OF_TURN: 128_009, _GAP: 271}
 
-MESSAGE_TOKENS = 5
-CHAT_TOKENS = 1 + 4
-
 
 def tokenize(text: str) -> list[str]:
     """The text's pieces, in order; joined they are the text again."""

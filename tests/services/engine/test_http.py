@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import time
 from collections.abc import Callable
@@ -9,7 +10,8 @@ from contextlib import closing
 
 import pytest
 
-from services.engine.http import MAX_BODY_BYTES
+from services.engine import http
+from services.engine.http import MAX_BODY_BYTES, Connection
 from tests.servers.processes import Server
 from tests.services.engine.conftest import call, connect, exchange, metric, raw_request, read_all
 
@@ -114,6 +116,49 @@ def test_a_chunked_body_over_the_limit_is_cut_off(engine: Server) -> None:
             for _ in range(2 * MAX_BODY_BYTES // 0x100000):
                 connection.sendall(chunk)
     assert alive(engine)
+
+
+class Wire(asyncio.Transport):
+    """A transport that keeps what is written to it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = b""
+        self.closed = False
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.written += bytes(data)
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        pass
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_a_request_that_trickles_in_does_not_extend_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = {"s": 1000.0}
+    monkeypatch.setattr(http.time, "monotonic", lambda: clock["s"])
+    connection = Connection(lambda *_: None, lambda *_: b"", set())
+    connection.connection_made(Wire())
+    connection.data_received(b"GET /health HTTP/1.1\r\n")
+    for _ in range(80):
+        clock["s"] += 1.0
+        connection.data_received(b"x: y\r\n")
+    assert connection.waits_longer_than(http.IDLE_S)
+    connection.data_received(b"\r\n")
+    assert not connection.waits_longer_than(http.IDLE_S)  # now the server owes an answer
+
+
+def test_connections_beyond_the_limit_are_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "MAX_CONNECTIONS", 1)
+    connections: set[Connection] = set()
+    for expected in (b"", b"HTTP/1.1 503 Service Unavailable\r\n"):
+        wire = Wire()
+        Connection(lambda *_: None, lambda *_: b"{}", connections).connection_made(wire)
+        assert wire.written.startswith(expected)
+        assert wire.closed == bool(expected)
+    assert len(connections) == 1
 
 
 def test_noise_never_ends_the_server(engine: Server) -> None:

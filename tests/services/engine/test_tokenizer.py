@@ -36,7 +36,7 @@ def test_counts_add_up_over_words(parts: list[str]) -> None:
 @given(st.lists(st.tuples(st.sampled_from(["user", "assistant", "system"]), words), min_size=1, max_size=5))
 def test_a_chat_adds_a_fixed_number_of_tokens_a_message(messages: list[tuple[str, str]]) -> None:
     contents = sum(len(tokenizer.tokenize(content.strip())) for _, content in messages)
-    expected = contents + tokenizer.MESSAGE_TOKENS * len(messages) + tokenizer.CHAT_TOKENS
+    expected = contents + 5 * len(messages) + 1 + 4
     assert len(tokenizer.chat_prompt(messages)) == expected
 
 
