@@ -49,7 +49,7 @@ _STATUS: tuple[tuple[type[CliffwatchError], int, str], ...] = (
     (CliffwatchError, 500, "Cannot be answered"),
 )
 
-_HTTP_TITLES = {404: "Not found", 405: "Method not allowed", 413: "Request too large"}
+_HTTP_TITLES = {404: "Not found", 405: "Method not allowed"}
 
 # pydantic error type: what is allowed, from the error's context
 _ALLOWED = {

@@ -168,6 +168,17 @@ def test_wrong_choice_in_the_address_is_explained(browser: Browser, service: Ser
     page.close()
 
 
+def test_heatmap_falls_back_to_medians_while_cells_are_thin(browser: Browser, root: Path, service: Server) -> None:
+    make_run(root / "thin", 250, manifest=make_manifest(run_id="thin", created_unix_s=1.0))
+    page = open_page(browser, f"{service.url}/#run=thin").page
+    expect(page.locator("#heatmap caption")).to_contain_text("P50 of TTFT")
+    expect(page.locator("#heatmap caption")).to_contain_text("too few for a P95")
+    page.locator("#statistic").select_option("p95")
+    expect(page.locator("#heatmap caption")).to_contain_text("P95 of TTFT")
+    assert page.locator("#heatmap td.none").count() > 10
+    page.close()
+
+
 @pytest.fixture
 def own_service(tmp_path: Path) -> Iterator[tuple[Path, Server]]:
     (tmp_path / "runs").mkdir()
@@ -189,6 +200,7 @@ def test_empty_then_started_then_live(browser: Browser, own_service: tuple[Path,
     expect(page.locator("#heatmap td").first).to_contain_text("n 30", timeout=15_000)
     page.locator("#heatmap td").first.focus()
     page.evaluate("window.kept = document.activeElement")
+    expect(page.locator("#heatmap caption")).to_contain_text("P95 of TTFT")
     add(writer, 30, 30)
     expect(page.locator("#heatmap td").first).to_contain_text("n 60", timeout=15_000)
     assert page.evaluate("document.activeElement === window.kept && window.kept.isConnected")

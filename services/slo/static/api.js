@@ -8,7 +8,7 @@ export class ApiError extends Error {
 }
 
 /** Answer of `path`. Throws ApiError for a refusal, TypeError where the service cannot be reached. */
-export async function get(path, parameters = {}) {
+async function get(path, parameters = {}) {
   const query = new URLSearchParams(parameters).toString();
   const response = await fetch(query ? `${path}?${query}` : path, { cache: "no-cache", signal: AbortSignal.timeout(30_000) });
   if (response.ok) return response.json();

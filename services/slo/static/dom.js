@@ -34,4 +34,4 @@ function patch(live, fresh) {
 export const badge = (state, text = words(state)) => node("span", { class: "badge", "data-state": state }, text);
 
 const WORDS = { too_few_data: "too few data" };
-export const words = (state) => WORDS[state] ?? state;
+const words = (state) => WORDS[state] ?? state;

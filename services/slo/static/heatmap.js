@@ -5,7 +5,9 @@ import { count, plural } from "./words.js";
 
 let shown = null;
 
-const UNITS = { s: "seconds", ratio: "share", requests: "count" };
+/** The charts' name of each unit of the API. */
+const UNITS = { s: "s", ratio: "share", requests: "count" };
+const FORMATS = { s: cliffwatch.format.seconds, ratio: cliffwatch.format.share, requests: cliffwatch.format.count };
 const PLAIN = (value) => String(Number(value.toPrecision(3)));
 
 /** `objectives` are those of the run on this metric: cells above the threshold for their lengths are marked. */
@@ -16,9 +18,10 @@ export function showHeatmap(answer, objectives) {
   if (answer.note) return show(box, node("p", { class: "empty" }, answer.note));
   const fresh = node("div");
   cliffwatch.heatmap(fresh, {
-    caption: `${words(answer.statistic)} of ${answer.label}, ${plural(answer.n, "request")} of the ${answer.phase} phase`,
+    caption: `${words(answer.statistic)} of ${answer.label}, ${plural(answer.n, "request")} of the ${answer.phase} phase`
+      + (answer.insteadOf ? ` (most cells have too few for a ${answer.insteadOf} yet)` : ""),
     corner: `${answer.row_name.replace(" tokens", "")} ↓ ${answer.column_name} →`,
-    rows: answer.row_labels, columns: answer.column_labels, unit: { seconds: "s" }[UNITS[answer.unit]] ?? UNITS[answer.unit] ?? "",
+    rows: answer.row_labels, columns: answer.column_labels, unit: UNITS[answer.unit] ?? "",
     thresholds: answer.unit === "s" && answer.row_name === "input tokens" ? strictest(objectives, answer.row_edges) : null,
     cells: answer.values.map((row, r) => row.map((value, c) => ({ value, n: answer.counts[r][c], few: answer.few[r][c] }))),
   });
@@ -61,7 +64,7 @@ function sentence(r, c) {
   const place = `${shown.row_name} ${shown.row_labels[r]}, ${shown.column_name} ${shown.column_labels[c]}`;
   const n = shown.counts[r][c];
   if (value === null) return `${place}: ${n ? `too few requests to show, n ${count(n)}` : "no requests"}`;
-  const format = cliffwatch.format[UNITS[shown.unit]] ?? PLAIN;
+  const format = FORMATS[shown.unit] ?? PLAIN;
   return `${place}: ${words(shown.statistic)} ${format(value)}, n ${count(n)}${shown.few[r][c] ? ", few samples" : ""}`;
 }
 
@@ -73,7 +76,7 @@ function readOut(cell) {
 function rest() {
   const known = shown.values.flat().filter((value) => value !== null);
   if (!known.length) return "";
-  const [low, high] = [Math.min(...known), Math.max(...known)].map(cliffwatch.format[UNITS[shown.unit]] ?? PLAIN);
+  const [low, high] = [Math.min(...known), Math.max(...known)].map(FORMATS[shown.unit] ?? PLAIN);
   const colour = isShare() ? "The colour deepens with the share of misses" : `Colour runs from ${low} to ${high} on a log scale`;
   return `${colour}; † and a dashed edge mark few samples${byId("heatmap").querySelector("[data-over]") ? ", ▲ is over the objective" : ""}. Point at a cell, or walk the grid with the arrow keys.`;
 }

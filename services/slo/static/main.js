@@ -47,7 +47,7 @@ async function showAll(isCurrent) {
   if (!known && list.runs.length === list.total) return message(noSuchRun(id));
   if (known?.state === "damaged") return message([node("h1", {}, `${id} is damaged`), node("p", {}, known.problem)]);
   const [run, attainment, heatmap, timeline, outcomes] = await Promise.all([
-    api.detail(id), tried(api.attainment(id)), tried(api.heatmap(id, metric, statistic, threshold)), tried(api.timeline(id, metric)), tried(api.outcomes(id)),
+    api.detail(id), tried(api.attainment(id)), tried(grid(id, metric, statistic, threshold)), tried(api.timeline(id, metric)), tried(api.outcomes(id)),
   ]);
   if (!isCurrent()) return false;
   message(null);
@@ -60,6 +60,15 @@ async function showAll(isCurrent) {
   part("outcomes", outcomes, showOutcomes);
   showFacts(run);
   return run.state === "running";
+}
+
+/** The heatmap; `auto` is P95, or P50 as long as most cells have too few requests for a P95. */
+async function grid(id, metric, statistic, threshold) {
+  if (statistic !== "auto") return api.heatmap(id, metric, statistic, threshold);
+  const p95 = await api.heatmap(id, metric, "p95");
+  const held = p95.counts.flat().filter((n) => n > 0).length;
+  const shown = p95.values.flat().filter((value) => value !== null).length;
+  return shown * 2 >= held ? p95 : { ...await api.heatmap(id, metric, "p50"), insteadOf: "P95" };
 }
 
 /** An answer, or the refusal of this part alone; an unreachable service is thrown on. */
@@ -111,7 +120,7 @@ async function fillChoices() {
   const { metrics, statistics } = await api.choices();
   const option = (value, label) => node("option", { value }, label);
   byId("metric").replaceChildren(...metrics.map((one) => option(one.name, one.label)));
-  byId("statistic").replaceChildren(...statistics.map((name) => option(name, /^p\d/.test(name) ? name.toUpperCase() : name)));
+  byId("statistic").replaceChildren(option("auto", "P95, else P50"), ...statistics.map((name) => option(name, /^p\d/.test(name) ? name.toUpperCase() : name)));
   showChoices();
 }
 

@@ -1,6 +1,6 @@
-/* Where the reader is, in the address: `#run=ID&metric=ttft_user_s&statistic=p95`. A link shows the same again. */
+/* Where the reader is, in the address: `#run=ID&metric=itl_s&statistic=p99`. A link shows the same again. */
 
-const DEFAULTS = { run: "", metric: "ttft_user_s", statistic: "p95", threshold: "" };
+const DEFAULTS = { run: "", metric: "ttft_user_s", statistic: "auto", threshold: "" };
 
 export function read() {
   const given = new URLSearchParams(location.hash.slice(1));
