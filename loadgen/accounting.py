@@ -24,7 +24,8 @@ FIGURES = ("ttft", "itl", "e2e", "lag")
 class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
     """Totals of one worker. Latencies are sketches in seconds; TTFT and E2E count from the intended time.
 
-    `failure` says why a worker stopped on its own; `closed` that its shard is complete and nothing more will come.
+    `failure` says why a worker could not go on; `closed` that its shard is written and nothing more will come;
+    `cut_short` that it was stopped before its part of the schedule was done.
     """
 
     run_id: str
@@ -41,6 +42,7 @@ class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
     errors: dict[str, str]
     failure: str | None = None
     closed: bool = False
+    cut_short: bool = False
 
 
 class Recorder(Protocol):
@@ -84,7 +86,7 @@ class Tally:
             self._on_end(row)
         self._recorder.ended(row)
 
-    def report(self, *, failure: str | None = None, closed: bool = False) -> WorkerReport:
+    def report(self, *, failure: str | None = None, closed: bool = False, cut_short: bool = False) -> WorkerReport:
         """The totals up to now, under the next number."""
         self._seq += 1
         return WorkerReport(
@@ -102,6 +104,7 @@ class Tally:
             errors=self._errors,
             failure=failure,
             closed=closed,
+            cut_short=cut_short,
         )
 
     def _measure(self, row: RequestRow) -> None:

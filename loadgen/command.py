@@ -6,12 +6,15 @@ import signal
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import gevent
 import gevent.event
 import locust  # noqa: F401  before our own modules: it makes blocking calls cooperative
 import typer
 from locust.env import Environment
+from locust.exception import RPCError
+from zmq.error import ZMQError
 
 from cliffwatch.errors import CliffwatchError, ExitCode, InputError, UnreachableError
 from loadgen.coordinator import Coordinator
@@ -24,6 +27,7 @@ from loadgen.settings import OPTIONS, Settings
 
 DEFAULT_MASTER_PORT = 5557
 WORKERS_WITHIN_S = 120.0
+_EVERY_INTERFACE = {"*", "0.0.0.0", "::"}  # noqa: S104  compared, not bound
 
 app = typer.Typer(add_completion=False)
 
@@ -87,8 +91,12 @@ class _Run:
         self._preparation = preparation
         self._wanted = workers + expect
         self._environment = Environment(user_classes=[IdleUser])
-        self._runner = self._environment.create_master_runner(host, port)
-        self._workers = LocalWorkers(workers, host, self._runner.server.port, preparation.settings.token_file)
+        self._runner = _listen(self._environment, host, port)
+        port = self._runner.server.port
+        if expect:
+            print(f"cliffwatch: waiting for {expect} workers at {host}:{port}", file=sys.stderr)  # noqa: T201
+        near = "127.0.0.1" if host in _EVERY_INTERFACE else host
+        self._workers = LocalWorkers(workers, near, port, preparation.settings.token_file)
         self._over = gevent.event.Event()
         self._interrupted: str | None = None
         self._master = Master(self._environment, lambda: preparation, self._on_done, self._workers.kill)
@@ -142,12 +150,22 @@ class _Run:
     def _on_signal(self, name: str) -> None:
         self._interrupted = f"{INTERRUPTED} ({name})"
         coordinator = self._master.coordinator
-        if coordinator is not None:
+        if coordinator is not None and not coordinator.wait(0):
             drain_s = self._preparation.settings.drain_s
             first = coordinator.stop_reason is None
             how = f"requests in flight have {drain_s:g} s; once more ends them now" if first else "ending them now"
             print(f"\ncliffwatch: {name}: {how}", file=sys.stderr)  # noqa: T201
             coordinator.interrupt(self._interrupted)
+
+
+def _listen(environment: Environment, host: str, port: int) -> Any:
+    """A master runner that listens for workers. Raises InputError where the address cannot be had."""
+    try:
+        return environment.create_master_runner(host, port)
+    except (SystemExit, RPCError, ZMQError) as error:  # Locust leaves the process when the port is taken
+        raise InputError(
+            "cannot be listened on", field="--bind", value=f"{host}:{port}", allowed="a free address"
+        ) from error
 
 
 def split_address(text: str, option: str, *, default_port: int) -> tuple[str, int]:

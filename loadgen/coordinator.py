@@ -41,6 +41,7 @@ class Member:
     ready: bool = False
     refusal: str | None = None
     closed: bool = False
+    cut_short: bool = False  # closed before its part was done
     dead: bool = False
     missed_since_s: float | None = None
 
@@ -135,8 +136,10 @@ class Coordinator:
 
     def on_closed(self, client_id: str, data: object) -> None:
         self.on_report(data)
-        if client_id in self._members:
-            self._members[client_id].closed = True
+        member = self._members.get(client_id)
+        report = None if member is None else self._board.reports.get(member.shard)
+        if member is not None:
+            member.closed, member.cut_short = True, report is not None and report.cut_short
 
     def on_process_ended(self, pid: int) -> None:
         """A worker process of our own has ended; if it had not closed its shard, it is dead."""
@@ -206,22 +209,28 @@ class Coordinator:
 
     def _close(self) -> Manifest:
         workload = self.preparation.workload
-        dead = [member for member in self._members.values() if not member.closed]
-        reason = self._stop_reason
-        if dead and reason is None and len(dead) == len(self._members):
-            reason = "every worker died"
-            self._end_ns = max(0, int(self.elapsed_s * 1e9))
+        members = self._members.values()
+        dead = [member for member in members if not member.closed]
         if dead and self._end_processes is not None:
             self._end_processes({member.pid for member in dead if member.pid is not None})
+        reason = self._stop_reason
+        early = [member for member in members if member.cut_short] if reason is None else []
+        gone = [*dead, *early]
+        if reason is None and len(gone) == len(members):
+            reason, gone = "every worker died or was stopped", dead
+            self._end_ns = max(0, int(self.elapsed_s * 1e9))
+        elif reason is None and gone:
+            shards = ", ".join(str(member.shard) for member in gone)
+            reason = f"worker {shards} died or was stopped, the others went on"
         last_end_ns = self._board.totals().last_end_ns
         return close_run(
             self.run_dir,
             state=RunState.COMPLETE if reason is None else RunState.PARTIAL,
             partial_reason=reason,
-            workers=[_info(member) for member in self._members.values()],
+            workers=[_info(member, lost=member in gone) for member in members],
             load_s=last_end_ns / 1e9 if last_end_ns else None,
             plans=Plans(workload, self.preparation.target.limit_tokens).find,
-            assigned={member.shard: self._ids(member.shard) for member in dead} if self._t0_unix_ns else {},
+            assigned={member.shard: self._ids(member.shard) for member in gone} if self._t0_unix_ns else {},
         )
 
     def _ids(self, shard: int) -> Iterator[int]:
@@ -240,8 +249,8 @@ class Coordinator:
                 self._runner.send_message(kind, data, client_id=member.client_id)
 
 
-def _info(member: Member) -> WorkerInfo:
-    state = "finished" if member.closed else "lost"
+def _info(member: Member, *, lost: bool) -> WorkerInfo:
+    state = "lost" if lost else "finished"
     return WorkerInfo(shard=member.shard, host=member.host, pid=member.pid, state=state, rows=0)
 
 

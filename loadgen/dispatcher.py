@@ -48,6 +48,7 @@ class Dispatcher:
 
     Attributes:
         failure: why this worker stopped issuing, where it had to (a full disk); else None.
+        cut_short: whether it was stopped with requests still to send or in flight.
         in_flight: requests issued and not ended.
     """
 
@@ -63,6 +64,7 @@ class Dispatcher:
         now_ns: Callable[[], int] = monotonic_ns,
     ) -> None:
         self.failure: str | None = None
+        self.cut_short = False
         self.in_flight = 0
         self._workload = workload
         self._plans = plans
@@ -87,6 +89,7 @@ class Dispatcher:
     def stop(self, drain_s: float) -> None:
         """Issue nothing more; let requests in flight end for `drain_s`, then cancel them. Returns when all ended."""
         self._stopping = True
+        self.cut_short = self.cut_short or not self._arrivals or not self._arrivals.ready() or bool(self._flights)
         if self._arrivals is not None:
             self._arrivals.kill()
         self._flights.join(timeout=drain_s)

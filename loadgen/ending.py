@@ -26,8 +26,9 @@ def conclude(coordinator: Coordinator, *, as_json: bool = False, report: bool = 
         typer.echo(render(judged))
     elif report:
         show(judged)
-    reason = coordinator.stop_reason
-    if reason is None:
+    reason = judged.manifest.partial_reason
+    if reason is not None:
+        print(f"cliffwatch: {reason}; what was recorded is in {coordinator.run_dir}", file=sys.stderr)  # noqa: T201
+    if coordinator.stop_reason is None:
         return exit_code(judged)
-    print(f"cliffwatch: {reason}; what was recorded is in {coordinator.run_dir}", file=sys.stderr)  # noqa: T201
-    return ExitCode.INTERRUPTED if reason.startswith(INTERRUPTED) else ExitCode.RUN_INVALID
+    return ExitCode.INTERRUPTED if coordinator.stop_reason.startswith(INTERRUPTED) else ExitCode.RUN_INVALID

@@ -19,7 +19,7 @@ from locust import User, task
 from cliffwatch.errors import CliffwatchError, ExitCode
 from loadgen import messages
 from loadgen.coordinator import CLOSE_MARGIN_S, Coordinator
-from loadgen.ending import conclude
+from loadgen.ending import INTERRUPTED, conclude
 from loadgen.preparation import Preparation, prepare
 from loadgen.settings import OPTIONS, Settings
 from loadgen.worker import Worker
@@ -53,14 +53,25 @@ class Master:
         self._make_preparation = make_preparation
         self._on_done = on_done
         self._end_processes = end_processes
+        self._idle = gevent.event.Event()
+        self._idle.set()
         self._runner.register_message(messages.READY, self._on_ready)
         self._runner.register_message(messages.CLOSED, self._on_closed)
         environment.events.worker_report.add_listener(self._on_worker_report)
         environment.events.test_start.add_listener(self._on_test_start)
         environment.events.test_stopping.add_listener(self._on_test_stopping)
+        environment.events.quitting.add_listener(self._on_quitting)
 
     def _on_test_start(self, **_: object) -> None:
-        gevent.spawn(self._conduct)
+        self._idle.clear()
+        gevent.spawn(self._run)
+
+    def _run(self) -> None:
+        self.coordinator = None
+        try:
+            self._conduct()
+        finally:
+            self._idle.set()
 
     def _conduct(self) -> None:
         try:
@@ -75,10 +86,25 @@ class Master:
         self._on_done(self.coordinator, self.coordinator.error)
 
     def _on_test_stopping(self, **_: object) -> None:
-        coordinator = self.coordinator
-        if coordinator is not None and coordinator.manifest is None and coordinator.error is None:
-            coordinator.interrupt("stopped from Locust")
-            coordinator.wait(coordinator.preparation.settings.drain_s + 2 * CLOSE_MARGIN_S)
+        """Locust's stop button, its --run-time, or our own end of a run, which has nothing left to stop."""
+        if self.coordinator is not None and not self.coordinator.wait(0):
+            self._stop(self.coordinator, "stopped from Locust")
+            self.coordinator.wait(self._patience_s(self.coordinator))
+
+    def _on_quitting(self, **_: object) -> None:
+        """Locust leaves, most often by a signal: it takes the exit code right after this."""
+        if self.coordinator is not None:
+            self._stop(self.coordinator, INTERRUPTED)
+            self._idle.wait(self._patience_s(self.coordinator))
+
+    @staticmethod
+    def _stop(coordinator: Coordinator, reason: str) -> None:
+        if coordinator.stop_reason is None:
+            coordinator.interrupt(reason)
+
+    @staticmethod
+    def _patience_s(coordinator: Coordinator) -> float:
+        return coordinator.preparation.settings.drain_s + 2 * CLOSE_MARGIN_S
 
     def _on_ready(self, msg: Any, **_: object) -> None:
         if self.coordinator is not None:
@@ -117,12 +143,11 @@ def attach(environment: Any) -> None:
         if key.startswith(_PREFIX)
     }
     token_file = Path(options["token_file"]) if options.get("token_file") else None
-    is_master = hasattr(environment.runner, "clients")
-    worker = None if is_master else Worker(environment, token_file)
-    if not hasattr(environment.runner, "master_host"):
-        master = _PlainMaster(environment, options)
-        if worker is not None:
-            gevent.spawn(master.poll, worker)
+    # the master first: when Locust stops a single process, it must know before its worker has closed
+    master = None if hasattr(environment.runner, "master_host") else _PlainMaster(environment, options)
+    worker = None if hasattr(environment.runner, "clients") else Worker(environment, token_file)
+    if master is not None and worker is not None:
+        gevent.spawn(master.poll, worker)
 
 
 class _PlainMaster:

@@ -43,6 +43,7 @@ def view(totals: Totals, elapsed_s: float, *, rate: float | None, duration_s: fl
     left = "" if duration_s is None else f", {format_left(duration_s - elapsed_s)} left"
     failed = {outcome: count for outcome, count in totals.outcomes.items() if outcome in FAILURES}
     errors = ", ".join(f"{outcome.value} {count}" for outcome, count in sorted(failed.items())) or "0"
+    first = next((text for outcome, text in totals.errors.items() if outcome in failed), None)
     return View(
         (
             ("time", f"{elapsed_s:.0f} s{', stopping' if stopping else left}"),
@@ -53,6 +54,7 @@ def view(totals: Totals, elapsed_s: float, *, rate: float | None, duration_s: fl
             ("late", str(totals.outcomes[Outcome.LATE])),
             ("TTFT p50/p95", _percentiles(totals, "ttft")),
             ("ITL p50/p95", _percentiles(totals, "itl")),
+            *(() if first is None else (("first error", first),)),
         )
     )
 

@@ -10,7 +10,8 @@ import logging
 import os
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -82,11 +83,8 @@ class Shard:
 
     def run(self, t0_unix_ns: int) -> WorkerReport:
         """Send everything, from the run's zero on; returns the last report, the shard being closed."""
-        _calm_collector()
-        try:
+        with _calm_collector():
             self._dispatcher.run(time.monotonic_ns() + t0_unix_ns - time.time_ns())
-        finally:
-            gc.unfreeze()
         return self.close()
 
     def stop(self, drain_s: float) -> None:
@@ -106,14 +104,21 @@ class Shard:
             except RunError as error:
                 failure = failure or str(error)
                 gevent.sleep(0.5 * (attempt + 1))
-        return self._tally.report(failure=failure, closed=True)
+        return self._tally.report(failure=failure, closed=True, cut_short=self._dispatcher.cut_short)
 
 
-def _calm_collector() -> None:
-    """Keep the garbage collector off the hot path: what exists now is never looked at again, the rest seldom."""
+@contextmanager
+def _calm_collector() -> Iterator[None]:
+    """Keep the garbage collector off the hot path: what exists now is never looked at, the rest seldom."""
+    usual = gc.get_threshold()
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*usual)
+        gc.unfreeze()
 
 
 class Worker:

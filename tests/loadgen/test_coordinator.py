@@ -1,0 +1,197 @@
+"""The master's side against workers that refuse, stay silent, stop early or die: fakes that write real shards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+
+import gevent
+import pytest
+
+from cliffwatch.errors import RunError
+from cliffwatch.records.manifest import RunState
+from cliffwatch.records.schema import Outcome, Phase, RequestRow
+from cliffwatch.records.writer import ShardWriter
+from cliffwatch.workload.prompts import estimated_lexicon
+from cliffwatch.workload.schedule import schedule
+from cliffwatch.workload.spec import Workload, load_workload, preset_names
+from loadgen import coordinator as module
+from loadgen import messages
+from loadgen.accounting import Tally
+from loadgen.coordinator import Coordinator, Plans
+from loadgen.origin import Origin
+from loadgen.preparation import Assignment, Preparation
+from loadgen.settings import Settings
+from loadgen.target import Target
+from loadgen.worker import Shard
+
+SPEC = {"requests": 40, "arrivals": {"kind": "constant", "rate": 400}, "cold_start": {"requests": 1}}
+
+
+def preparation(folder, **changes: object) -> Preparation:
+    workload = Workload.model_validate({**SPEC, **changes})
+    return Preparation(
+        run_id="run-1", settings=Settings("w", "http://h", folder / "run", drain_s=0.1), workload=workload,
+        workload_text="", slo_text=None, origin=Origin.parse("http://h"), target=Target("m", None, None),
+        lexicon=estimated_lexicon([(1, 2), (10, 11)]), notes=(),
+    )  # fmt: skip
+
+
+@dataclass(repr=False)
+class FakeRunner:
+    """Carries messages to fake workers; `parts` says what each does: how many rows it writes, then how it ends."""
+
+    parts: dict[str, tuple[int, str]]
+    sent: list[tuple[str, str, object]] = field(default_factory=list)
+    subject: Coordinator | None = None
+    tallies: dict[str, tuple[Tally, ShardWriter, Assignment]] = field(default_factory=dict)
+
+    @property
+    def clients(self) -> dict[str, object]:
+        states = {name: "missing" if end == "dies" else "running" for name, (_, end) in self.parts.items()}
+        return {name: SimpleNamespace(state=state) for name, state in states.items()}
+
+    def send_message(self, kind, data, client_id):
+        self.sent.append((kind, client_id, data))
+        gevent.spawn(self.act, kind, data, client_id)
+
+    def act(self, kind, data, name):
+        count, end = self.parts[name]
+        if kind == messages.ASSIGN and end != "silent":
+            self.ready(name, data, "no room here" if end == "refuses" else None)
+        elif kind == messages.GO:
+            tally, writer, assignment = self.tallies[name]
+            plans = schedule(Workload.model_validate(SPEC), shard=assignment["shard"], shards=assignment["shards"])
+            for _, plan in zip(range(count), plans, strict=False):
+                tally.issued(plan.request_id, plan.intended_ns)
+                tally.ended(row(plan.request_id, assignment["shard"], plan.intended_ns))
+            if end in {"finishes", "stops early"}:
+                self.close(name, cut_short=end == "stops early")
+            elif end == "dies":  # the kernel drops a dead worker's lock
+                writer._journal.close()
+        elif kind == messages.STOP and end in {"waits", "refuses"}:
+            self.close(name, cut_short=True)
+
+    def ready(self, name, data, refusal):
+        if refusal is None:
+            writer = ShardWriter(Path(data["run_dir"]), data["shard"])
+            self.tallies[name] = Tally(data["run_id"], data["shard"], writer), writer, data
+        self.subject.on_ready(name, {"run_id": data["run_id"], "host": "h", "pid": 1, "refusal": refusal})
+
+    def close(self, name, *, cut_short):
+        if name in self.tallies:
+            tally, writer, _ = self.tallies[name]
+            writer.close()
+            self.subject.on_closed(name, messages.plain(tally.report(closed=True, cut_short=cut_short)))
+
+
+def row(request_id: int, worker: int, intended_ns: int) -> RequestRow:
+    return RequestRow(
+        request_id=request_id, worker=worker, phase=Phase.MEASURED, endpoint="chat", model="m", batch=1, cache="none",
+        input_tokens=9, max_output_tokens=9, intended_ns=intended_ns, sent_ns=intended_ns, ended_ns=intended_ns + 5,
+        outcome=Outcome.OK,
+    )  # fmt: skip
+
+
+def conduct(tmp_path, parts: dict[str, tuple[int, str]], interrupt_after_s: float | None = None, **changes: object):
+    runner = FakeRunner(parts)
+    subject = runner.subject = Coordinator(runner, preparation(tmp_path, **changes), list(parts))
+    job = gevent.spawn(subject.conduct)
+    if interrupt_after_s is not None:
+        gevent.sleep(interrupt_after_s)
+        subject.interrupt("interrupted")
+    assert subject.wait(20)
+    job.join()
+    assert subject.error is None, subject.error
+    return subject, runner
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch):
+    monkeypatch.setattr(module, "SILENT_S", 0.3)
+    monkeypatch.setattr(module, "READY_WITHIN_S", 0.5)
+    monkeypatch.setattr(module, "CLOSE_MARGIN_S", 0.5)
+    monkeypatch.setattr(module, "_START_DELAY_S", 0.0)
+
+
+def test_a_whole_run_is_complete_and_its_assignments_differ_by_shard_only(tmp_path):
+    subject, runner = conduct(tmp_path, {"a": (20, "finishes"), "b": (20, "finishes")})
+    manifest = subject.manifest
+    assert (manifest.state, manifest.partial_reason) == (RunState.COMPLETE, None)
+    assert (manifest.accounting.issued, manifest.accounting.ok) == (40, 40)
+    first, second = (data for kind, _, data in runner.sent if kind == messages.ASSIGN)
+    assert {key for key in first if first[key] != second[key]} == {"shard"}
+    assert manifest.t0_unix_ns == next(data for kind, _, data in runner.sent if kind == messages.GO)["t0_unix_ns"]
+
+
+def test_a_dead_workers_unsent_requests_are_lost_and_the_others_go_on(tmp_path):
+    subject, _ = conduct(tmp_path, {"a": (20, "finishes"), "b": (7, "dies")})
+    manifest = subject.manifest
+    assert (manifest.accounting.ok, manifest.accounting.lost) == (27, 13)
+    assert manifest.partial_reason == "worker 1 died or was stopped, the others went on"
+    assert [worker.state for worker in manifest.workers] == ["finished", "lost"]
+
+
+def test_a_worker_that_was_stopped_by_others_is_accounted_for_alike(tmp_path):
+    subject, _ = conduct(tmp_path, {"a": (20, "finishes"), "b": (7, "stops early")})
+    assert (subject.manifest.accounting.ok, subject.manifest.accounting.lost) == (27, 13)
+    assert subject.manifest.state is RunState.PARTIAL
+
+
+def test_when_all_are_stopped_the_run_ends_then(tmp_path):
+    subject, _ = conduct(tmp_path, {"a": (7, "stops early"), "b": (6, "stops early")})
+    assert (subject.manifest.accounting.ok, subject.manifest.accounting.lost) == (13, 0)
+    assert subject.manifest.partial_reason == "every worker died or was stopped"
+
+
+def test_a_refusal_ends_the_run_before_it_began(tmp_path):
+    subject, runner = conduct(tmp_path, {"a": (20, "waits"), "b": (20, "refuses")})
+    assert subject.manifest.partial_reason == "worker 1 on h: no room here"
+    assert subject.manifest.accounting.issued == 0
+    assert messages.GO not in {kind for kind, _, _ in runner.sent}
+
+
+def test_a_silent_worker_ends_the_run_before_it_began(tmp_path):
+    subject, _ = conduct(tmp_path, {"a": (20, "waits"), "b": (20, "silent")})
+    assert "worker 1 ended or did not answer" in subject.manifest.partial_reason
+
+
+def test_an_interrupt_reaches_every_worker_and_nothing_later_counts(tmp_path):
+    subject, runner = conduct(tmp_path, {"a": (5, "waits"), "b": (5, "waits")}, interrupt_after_s=0.3)
+    assert {name for kind, name, _ in runner.sent if kind == messages.STOP} == {"a", "b"}
+    assert (subject.manifest.state, subject.manifest.accounting.issued) == (RunState.PARTIAL, 10)
+    subject.interrupt("again")  # after the end: nothing
+    assert subject.stop_reason == "interrupted"
+
+
+def test_a_folder_that_was_taken_meanwhile_is_an_error_not_a_crash(tmp_path):
+    (tmp_path / "run" / "shards").mkdir(parents=True)
+    runner = FakeRunner({"a": (1, "finishes")})
+    subject = runner.subject = Coordinator(runner, preparation(tmp_path), ["a"])
+    subject.conduct()
+    assert isinstance(subject.error, RunError)
+    assert subject.manifest is None
+
+
+def test_plans_are_found_by_id_in_any_order():
+    workload = Workload.model_validate({**SPEC, "requests": 30})
+    expected = {plan.request_id: plan for plan in schedule(workload)}
+    plans = Plans(workload, None)
+    for request_id in (3, 7, 7, 1, 29, 0, 30, 2):
+        assert plans.find(request_id) == expected.get(request_id)
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_an_assignment_carries_the_very_same_schedule(tmp_path, name):
+    workload = load_workload(name)
+    source = preparation(tmp_path)
+    sent = Preparation(**{field: getattr(source, field) for field in source.__slots__} | {"workload": workload})
+    received = Workload.model_validate(messages.plain(sent.assignment(0, 1))["workload"])
+    assert received == workload
+
+
+def test_a_worker_that_does_not_see_the_runs_folder_refuses(tmp_path):
+    assignment = preparation(tmp_path).assignment(0, 1)
+    with pytest.raises(RunError, match="not seen by this worker's machine"):
+        Shard(assignment, None)
