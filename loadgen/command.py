@@ -17,8 +17,8 @@ from locust.exception import RPCError
 from zmq.error import ZMQError
 
 from cliffwatch.errors import CliffwatchError, ExitCode, InputError, UnreachableError
-from loadgen.coordinator import Coordinator
-from loadgen.ending import INTERRUPTED, conclude
+from loadgen.coordinator import Coordinator, recover_run
+from loadgen.ending import INTERRUPTED, conclude, print_report
 from loadgen.plugin import IdleUser, Master
 from loadgen.preparation import Preparation, prepare
 from loadgen.processes import LocalWorkers
@@ -55,6 +55,9 @@ def run(
     duration: str = typer.Option("", help=_help("duration")),
     rate: str = typer.Option("", help=_help("rate")),
     drain: str = typer.Option("", help=_help("drain")),
+    recover: str = typer.Option(
+        "", metavar="DIR", help="Close a run that was killed or met a full disk; sends nothing."
+    ),
     as_json: bool = typer.Option(False, "--json", help="Print the judged run as JSON."),
     no_report: bool = typer.Option(False, "--no-report", help="Print no table at the end."),
 ) -> None:
@@ -69,6 +72,9 @@ def run(
         "drain": drain,
     }  # fmt: skip
     try:
+        if recover:
+            recover_run(Path(recover))
+            raise typer.Exit(print_report(Path(recover), as_json=as_json, report=not no_report))
         if master:
             _join(master, workers, [name for name, value in given.items() if value], token_file)
             return

@@ -12,9 +12,10 @@ from typing import Any
 import gevent
 import gevent.event
 
-from cliffwatch.errors import CliffwatchError
+from cliffwatch.config import check_config
+from cliffwatch.errors import CliffwatchError, RunError
 from cliffwatch.records.folder import close_run, create_run
-from cliffwatch.records.manifest import Manifest, RunState, WorkerInfo, write_manifest
+from cliffwatch.records.manifest import FILE_NAME, Manifest, RunState, WorkerInfo, read_manifest, write_manifest
 from cliffwatch.workload.schedule import PlannedRequest, schedule
 from cliffwatch.workload.spec import Workload
 from loadgen import messages
@@ -27,6 +28,7 @@ CLOSE_MARGIN_S = 30.0  # to fold a large shard, after the drain
 SILENT_S = 15.0  # without a word from a worker that Locust misses, it counts as dead
 _START_DELAY_S = 0.3
 _TICK_S = 0.1
+_CLOSE_ATTEMPTS = 5
 logger = logging.getLogger("cliffwatch")
 
 
@@ -208,7 +210,6 @@ class Coordinator:
                 member.dead = True
 
     def _close(self) -> Manifest:
-        workload = self.preparation.workload
         members = self._members.values()
         dead = [member for member in members if not member.closed]
         if dead and self._end_processes is not None:
@@ -222,14 +223,25 @@ class Coordinator:
         elif reason is None and gone:
             shards = ", ".join(str(member.shard) for member in gone)
             reason = f"worker {shards} died or was stopped, the others went on"
+        attempts = 0
+        while True:
+            attempts += 1
+            try:
+                return self._close_files(reason, gone)
+            except RunError as error:  # a worker with a full disk lets go of its journal only when it ends
+                if attempts == _CLOSE_ATTEMPTS:
+                    raise _unclosed(self.run_dir, reason, error) from error
+                gevent.sleep(1.0)
+
+    def _close_files(self, reason: str | None, gone: list[Member]) -> Manifest:
         last_end_ns = self._board.totals().last_end_ns
         return close_run(
             self.run_dir,
             state=RunState.COMPLETE if reason is None else RunState.PARTIAL,
             partial_reason=reason,
-            workers=[_info(member, lost=member in gone) for member in members],
+            workers=[_info(member, lost=member in gone) for member in self._members.values()],
             load_s=last_end_ns / 1e9 if last_end_ns else None,
-            plans=Plans(workload, self.preparation.target.limit_tokens).find,
+            plans=Plans(self.preparation.workload, self.preparation.target.limit_tokens).find,
             assigned={member.shard: self._ids(member.shard) for member in gone} if self._t0_unix_ns else {},
         )
 
@@ -252,6 +264,35 @@ class Coordinator:
 def _info(member: Member, *, lost: bool) -> WorkerInfo:
     state = "lost" if lost else "finished"
     return WorkerInfo(shard=member.shard, host=member.host, pid=member.pid, state=state, rows=0)
+
+
+def _unclosed(run_dir: Path, reason: str | None, error: RunError) -> RunError:
+    text = f"the run could not be closed ({error}); what was recorded is kept"
+    return RunError(
+        text if reason is None else f"{reason}; {text}",
+        file=run_dir,
+        allowed="cliffwatch run --recover DIR, once the cause is gone",
+    )
+
+
+def recover_run(run_dir: Path) -> Manifest:
+    """Close a run whose master died, or whose disk was full, from what its workers wrote.
+
+    Requests in flight become `lost`; what was never sent is not known any more and is not counted.
+
+    Raises:
+        RunError: no run there, one that is closed, one that a worker still writes, or files that are damaged.
+    """
+    manifest = read_manifest(run_dir)
+    if manifest.state is not RunState.RUNNING:
+        raise RunError("is closed already", file=run_dir, allowed="a run that was never closed")
+    workload = check_config(manifest.workload, Workload, source=str(run_dir / FILE_NAME))
+    return close_run(
+        run_dir,
+        state=RunState.PARTIAL,
+        partial_reason="its end was not recorded; recovered from what the workers wrote",
+        plans=Plans(workload, None).find,
+    )
 
 
 class Plans:

@@ -54,6 +54,7 @@ class Shard:
                 "is not seen by this worker's machine", file=run_dir, allowed="a folder that all workers share"
             )
         self.drain_s = assignment.drain_s
+        self.unclosed = False
         workload = check_config(assignment.workload, Workload, source="assignment")
         origin = Origin.parse(assignment.target)
         ca_file = None if assignment.ca_file is None else Path(assignment.ca_file)
@@ -94,14 +95,16 @@ class Shard:
         return self._tally.report(failure=self._dispatcher.failure)
 
     def close(self) -> WorkerReport:
-        """Complete the shard. A disk that stays full leaves it as parts and journal, for the master to recover."""
+        """Complete the shard. A disk that stays full leaves it as parts and journal: see `unclosed`."""
         self._transport.close()
         failure = self._dispatcher.failure
         for attempt in range(_CLOSE_ATTEMPTS):
             try:
                 self._writer.close()
+                self.unclosed = False
                 break
             except RunError as error:
+                self.unclosed = True
                 failure = failure or str(error)
                 gevent.sleep(0.5 * (attempt + 1))
         return self._tally.report(failure=failure, closed=True, cut_short=self._dispatcher.cut_short)
@@ -181,16 +184,18 @@ class Worker:
     def _run(self, shard: Shard, t0_unix_ns: int) -> None:
         watch = gevent.spawn(self._watch_master, shard)
         try:
-            self._finish(shard.run(t0_unix_ns))
+            self._finish(shard, shard.run(t0_unix_ns))
         finally:
             watch.kill(block=False)
 
     def _close_unstarted(self, shard: Shard) -> None:
-        self._finish(shard.close())
+        self._finish(shard, shard.close())
 
-    def _finish(self, report: WorkerReport) -> None:
+    def _finish(self, shard: Shard, report: WorkerReport) -> None:
         self._shard = None
         self._runner.send_message(messages.CLOSED, messages.plain(report))
+        if shard.unclosed and hasattr(self._runner, "master_host"):
+            gevent.spawn(self._runner.quit)  # the end of this process frees the journal for the master
 
     def _watch_master(self, shard: Shard) -> None:
         """Stop by ourselves when the master has gone: nobody else would."""

@@ -160,6 +160,11 @@ def test_when_the_master_is_killed_workers_end_and_their_rows_stay(engine, tmp_p
     process.communicate()
     assert wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers), timeout_s=15)
     assert RunReader(tmp_path / "run").count() > 10
+    code, _, err = run("--recover", tmp_path / "run", "--no-report")
+    counts = balanced(tmp_path / "run")
+    assert (code, set(counts)) in ((0, {"ok", "cancelled"}), (0, {"ok"}))
+    assert "recovered" in err
+    refused(2, "closed already", "--recover", tmp_path / "run")
 
 
 # ends
