@@ -49,7 +49,7 @@ def demo(
             typer.echo(f"page    {page}/#run={run_dir.name}   <- open this; it fills in while the load runs\n")
             code = _run(
                 *("run", workload, "--target", engine, "--out", str(run_dir), "--slo", slo),
-                *("--workers", str(workers), "--duration", duration),
+                *("--workers", str(workers), "--duration", duration, "--no-report"),
             )
             if code in {ExitCode.OK, ExitCode.SLO_MISSED}:
                 code = _write_report(run_dir)
