@@ -28,7 +28,7 @@ _DONE_GRACE_S = 1.0  # between the last event of a stream and the end of its HTT
 _BUFFER = memoryview(bytearray(256 * 1024))  # shared: a read is parsed before the next one starts
 
 
-class Cancelled(gevent.GreenletExit):  # type: ignore[misc]  # gevent is untyped
+class Cancelled(gevent.GreenletExit):
     """Thrown into a greenlet whose request is to end now."""
 
 

@@ -75,7 +75,7 @@ class Dispatcher:
         self._t0_ns = 0
         self._stopping = False
         self._flights = Group()
-        self._arrivals: gevent.Greenlet | None = None
+        self._arrivals: gevent.Greenlet[[], None] | None = None
 
     def run(self, t0_ns: int) -> None:
         """Issue everything that is due from `t0_ns` (monotonic) on, and return when all of it has ended."""
