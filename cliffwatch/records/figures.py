@@ -89,7 +89,7 @@ FIGURES: dict[str, Figure] = {
     "output_rate": Figure(
         _complete(f"output_tokens / nullif({_E2E}, 0)"), "tokens/s", "Output tokens of all prompts per second of E2E"
     ),
-    "max_gap_s": Figure("list_max(chunk_gaps_us) / 1e6", "s", "Longest gap between token-bearing chunks"),
+    "max_gap_s": Figure("max_gap_us / 1e6", "s", "Longest gap between token-bearing chunks"),
     "connect_s": Figure("connect_ns / 1e9", "s", "TCP and TLS set-up, where the request opened a connection"),
     "send_lag_s": Figure(_since("sent_ns", "intended_ns"), "s", "Sent minus intended, connecting included"),
     "dispatch_lag_s": Figure(

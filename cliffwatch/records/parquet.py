@@ -42,7 +42,7 @@ def _without_gaps(row: RequestRow) -> RequestRow:
 def _table(rows: Sequence[RequestRow]) -> pa.Table:
     if not rows:
         return ARROW_SCHEMA.empty_table()
-    columns = zip(*map(astuple, rows), strict=True)
+    columns = [*zip(*map(astuple, rows), strict=True), [max(row.chunk_gaps_us or (), default=None) for row in rows]]
     arrays = [pa.array(values, type=column.type) for values, column in zip(columns, ARROW_SCHEMA, strict=True)]
     return pa.Table.from_arrays(arrays, schema=ARROW_SCHEMA)
 

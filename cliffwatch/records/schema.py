@@ -1,7 +1,7 @@
 """One request, one row: the columns of a run, as a frozen struct and as an Arrow schema.
 
 Times are whole nanoseconds since the run's zero (`manifest.t0_unix_ns` on the wall clock); figures that are derived
-from them (TTFT, E2E, ...) are not stored twice but defined once, as SQL, in `cliffwatch.records.figures`.
+from them (TTFT, E2E, ...) are not stored but defined once, as SQL, in `cliffwatch.records.figures`.
 """
 
 from __future__ import annotations
@@ -132,6 +132,8 @@ ARROW_SCHEMA = pa.schema(
         pa.field("finish_reason", _TEXT),
         pa.field("warnings", pa.list_(pa.string())),
         pa.field("bytes_received", pa.int64(), nullable=False),
+        # The one derived column: finding the longest gap of each of a million rows would mean to read every gap.
+        pa.field("max_gap_us", pa.uint32()),
     ],
     metadata={"cliffwatch.schema": "1"},
 )

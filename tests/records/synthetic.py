@@ -134,6 +134,7 @@ def make_table(rows: int, *, seed: int = 7, failures: float = 0.01, rate: float 
     }
     if gaps:
         columns["chunk_gaps_us"] = _gaps(np.where(ok, wanted - 1, 0), itl)
+        columns["max_gap_us"] = pa.array((itl * 1e6).astype(np.uint32), mask=~ok)
     arrays = [columns.get(field.name, pa.nulls(rows, field.type)).cast(field.type) for field in ARROW_SCHEMA]
     return pa.Table.from_arrays(arrays, schema=ARROW_SCHEMA)
 
