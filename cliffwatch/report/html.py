@@ -70,7 +70,8 @@ def _environment() -> Environment:
         loader=FileSystemLoader(ROOM), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= {
-        "share": words.share, "target": words.target, "quantile": words.quantile, "number": words.number,
+        "share": words.share,
+        "attained": words.attained, "target": words.target, "quantile": words.quantile, "number": words.number,
         "usd": words.usd, "seconds": format_seconds, "script": script_json, "yaml": _yaml, "utc": _utc,
         "count": lambda value: f"{value:,}",
     }  # fmt: skip

@@ -15,8 +15,8 @@ from cliffwatch.records.schema import Phase
 from cliffwatch.report.query import FAILED, OK, ok_in, row, rows
 from cliffwatch.slo.judgement import Bucket, ObjectiveResult, Quantile
 from cliffwatch.slo.quantiles import quantile
-from cliffwatch.slo.spec import format_tokens
 from cliffwatch.surface.grid import Grid, heatmap
+from cliffwatch.units import format_tokens
 
 # A time bin holds this many requests on average: its P95 then rests on one or two of them, which is enough to see a
 # trend and is marked as few; more bins would only show noise.

@@ -17,6 +17,7 @@ from cliffwatch.report.words import (
     FEW_NOTE,
     STATUS,
     UNKNOWN,
+    attained,
     interval,
     number,
     price_figures,
@@ -104,7 +105,7 @@ def _objectives(objectives: Iterable[ObjectiveResult]) -> Table:
             Text(f"{STATUS_SIGN[one.status]} {STATUS[one.status]}", style=STATUS_STYLE[one.status]),
             Text.assemble(one.label, (f"\n{observed}" if observed else "", "dim")),
             target(one.target),
-            Text.assemble(share(one.attainment), (f"\n{interval(one.low, one.high)}", "dim")),
+            Text.assemble(attained(one.attainment), (f"\n{interval(one.low, one.high)}", "dim")),
             f"{one.n:,}",
         )
     return table
@@ -143,7 +144,7 @@ def _rates(report: Report) -> Table:
     if report.judgement:
         good = report.judgement.goodput
         table.add_row(
-            "goodput", f"{number(good.per_s)} requests/s; {share(good.ratio)} of {good.n:,} meet every objective"
+            "goodput", f"{number(good.per_s)} requests/s; {attained(good.ratio)} of {good.n:,} meet every objective"
         )
     table.add_row(
         "throughput",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from decimal import Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Decimal
 
 from cliffwatch.cost.price import Price
 from cliffwatch.slo.judgement import Quantile, Status
@@ -16,7 +16,7 @@ STATUS = {Status.MET: "met", Status.MISSED: "missed", Status.TOO_FEW_DATA: "too 
 MAX_PLACES = 7
 
 
-def share(value: float | None) -> str:
+def share(value: float | None, rounding: str = ROUND_HALF_UP) -> str:
     """A share as a percentage, with as many places as its distance to 0 or 100 % needs, so that it is never either."""
     if value is None:
         return UNKNOWN
@@ -24,12 +24,18 @@ def share(value: float | None) -> str:
     if near <= 0:
         return f"{value * 100:.0f} %"
     places = min(MAX_PLACES, max(1, math.ceil(-math.log10(near * 10) - 1e-9)))
-    return f"{value * 100:.{places}f} %"
+    percent = Decimal(f"{value * 100:.12g}")
+    return f"{percent.quantize(Decimal(1).scaleb(-places), rounding):f} %"
+
+
+def attained(value: float | None) -> str:
+    """An attainment, rounded down: what is just under a target must not read as if it were on it."""
+    return share(value, ROUND_FLOOR)
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """An interval of shares: `98.51–99.83 %`."""
-    return UNKNOWN if low is None else f"{share(low).removesuffix(' %')}–{share(high)}"
+    """An interval of shares, rounded outwards: `98.51–99.83 %`."""
+    return UNKNOWN if low is None else f"{share(low, ROUND_FLOOR).removesuffix(' %')}–{share(high, ROUND_CEILING)}"
 
 
 def target(value: float) -> str:

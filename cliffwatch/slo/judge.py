@@ -6,10 +6,11 @@ from typing import Any, Protocol
 
 import duckdb
 
+from cliffwatch.config import check_config
 from cliffwatch.cost.price import HardwareCost, Price, price
 from cliffwatch.cost.work import Work, in_phase, measure_work
 from cliffwatch.records.figures import CENSORED, FIGURES
-from cliffwatch.records.manifest import Manifest, RunState
+from cliffwatch.records.manifest import FILE_NAME, Manifest, RunState
 from cliffwatch.records.schema import FAILURES, Outcome, Phase
 from cliffwatch.slo.decide import decide, overall
 from cliffwatch.slo.judgement import Bucket, Goodput, Judgement, ObjectiveResult
@@ -63,10 +64,13 @@ def partial_note(manifest: Manifest) -> str | None:
 
 
 def price_of(manifest: Manifest, work: Work, cost: HardwareCost | None = None) -> Price | None:
-    """Price a run's work by `cost` or else the run's own; None where neither tells what the hardware costs."""
-    own = manifest.cost
-    if cost is None and own is not None:
-        cost = HardwareCost(gpu_hour_usd=own.gpu_hour_usd, gpus=own.gpus)
+    """Price a run's work by `cost` or else the run's own; None where neither tells what the hardware costs.
+
+    Raises:
+        InputError: the run's own is no price.
+    """
+    if cost is None and manifest.cost is not None:
+        cost = check_config(manifest.cost.model_dump(), HardwareCost, source=f"{FILE_NAME} of {manifest.run_id}")
     return None if cost is None else price(cost, work)
 
 

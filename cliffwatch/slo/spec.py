@@ -11,7 +11,7 @@ from cliffwatch.config import ConfigModel, parse_config, read_config_text
 from cliffwatch.cost.price import HardwareCost
 from cliffwatch.slo.sli import SLIS, Clock, Sli
 from cliffwatch.stats.percentile import sample_needs
-from cliffwatch.units import Seconds, Share, TokenCount, format_seconds
+from cliffwatch.units import Seconds, Share, TokenCount, format_seconds, format_tokens
 
 PRESETS = Path(__file__).parent / "presets"
 MAX_OBJECTIVES = 64
@@ -27,11 +27,6 @@ def _reachable(share: float) -> float:
     if not 0 < share < 1:
         raise ValueError("must be above 0 % and below 100 % (a target of 100 % leaves no budget for any miss)")
     return share
-
-
-def format_tokens(tokens: int) -> str:
-    """`8k` for 8192; 1000 stays `1000`, since k is 1024 here."""
-    return f"{tokens // 1024}k" if tokens and tokens % 1024 == 0 else str(tokens)
 
 
 Threshold = Annotated[Seconds, AfterValidator(_positive)]

@@ -10,9 +10,10 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from cliffwatch.records.reader import RunReader
-from cliffwatch.report import html
+from cliffwatch.report import html, words
 from cliffwatch.report.summary import build
 from cliffwatch.slo.spec import load_slo
+from cliffwatch.units import format_seconds
 from tests.records.synthetic import make_run
 
 CHROMIUM = shutil.which("chromium")
@@ -72,6 +73,17 @@ def test_is_usable_by_keyboard(browser: Browser, page_file: Path) -> None:
     page.locator("#theme").focus()
     page.keyboard.press("Enter")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(13, 18, 23)"
+    page.close()
+
+
+def test_the_page_writes_figures_as_the_tables_do(browser: Browser, page_file: Path) -> None:
+    page = browser.new_page()
+    page.goto(page_file.as_uri())
+    times = [None, 0, 4.2e-7, 0.0009996, 0.0123456, 0.9996, 1, 3.14159, 119.96, 1234.5, 7199, 90000.0]
+    assert page.evaluate("times => times.map(cliffwatch.format.seconds)", times) == [*map(format_seconds, times)]
+    shares = [None, 0, 0.0017, 0.25, 0.9, 0.9496, 0.95, 0.98991, 0.9949, 0.9995, 0.99999, 1]
+    for name, ours in (("share", words.share), ("attained", words.attained)):
+        assert page.evaluate(f"all => all.map((one) => cliffwatch.format.{name}(one))", shares) == [*map(ours, shares)]
     page.close()
 
 

@@ -21,6 +21,15 @@ def test_share(value: float | None, text: str) -> None:
     assert words.share(value) == text
 
 
+def test_what_is_just_under_a_target_does_not_read_as_on_it() -> None:
+    assert words.share(0.9496) == "95.0 %"
+    assert words.attained(0.9496) == "94.9 %"
+    assert words.attained(0.95) == "95.0 %"
+    assert words.interval(0.98991, 1.0) == "98.9–100 %"
+    assert words.interval(0.5, 0.9491) == "50.0–95.0 %"
+    assert words.interval(None, None) == "–"
+
+
 @given(good=st.integers(0, 1_000_000), bad=st.integers(0, 1_000_000))
 def test_a_share_reads_as_all_or_nothing_only_when_it_is(good: int, bad: int) -> None:
     if good + bad == 0:

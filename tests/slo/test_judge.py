@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cliffwatch.errors import InputError
 from cliffwatch.records.manifest import Cost, RunState
 from cliffwatch.records.schema import Outcome, Phase
 from cliffwatch.slo.judge import judge
@@ -196,6 +197,12 @@ def test_cost_of_the_slo_file_comes_before_the_runs(tmp_path: Path) -> None:
     given = judge(reader, slo(TTFT, extra="cost: {gpu_hour_usd: 36, gpus: 2}")).price
     assert given is not None
     assert given.usd == pytest.approx(2 * 3.3 * 36 / 3600)
+
+
+def test_a_runs_own_price_that_is_none_is_refused(tmp_path: Path) -> None:
+    reader = run_of(tmp_path / "run", [served(0)], cost=Cost(gpu_hour_usd=0))
+    with pytest.raises(InputError, match=r"manifest\.json"):
+        judge(reader, slo(TTFT))
 
 
 def test_tokens_that_the_server_did_not_count_are_estimated_or_unknown(tmp_path: Path) -> None:

@@ -11,25 +11,33 @@ const cliffwatch = (() => {
 
   const digits = (value) => String(Number(value.toPrecision(3)));
 
-  /** A latency for people, as `units.format_seconds` writes it: three significant digits in µs, ms, s or min. */
+  // unit, its size in seconds, and from where the next one is used
+  const UNITS = [["µs", 1e-6, 1e-3], ["ms", 1e-3, 1], ["s", 1, 120], ["min", 60, 7200], ["h", 3600, Infinity]];
+
+  /** A latency for people, as `units.format_seconds` writes it: three significant digits and a unit. */
   function seconds(value) {
-    if (value === null || value === undefined || Number.isNaN(value)) return "–";
-    const size = Math.abs(value);
-    if (size === 0) return "0 s";
-    if (size < 1e-3) return `${digits(value * 1e6)} µs`;
-    if (size < 1) return `${digits(value * 1e3)} ms`;
-    return size < 120 ? `${digits(value)} s` : `${digits(value / 60)} min`;
+    if (value === null || value === undefined || !Number.isFinite(value)) return "–";
+    const rounded = (size) => Number((value / size).toPrecision(3));
+    const [unit, size] = UNITS.find(([, one, next]) => Math.abs(rounded(one)) * one < next); // rounded first: 999.6 ms is 1 s
+    return `${rounded(size)} ${unit}`;
   }
 
-  /** A share as a percentage, with as many places as its distance to 0 or 100 % needs, so that it is never either. */
-  function share(value) {
+  /**
+   * A share as a percentage, with as many places as its distance to 0 or 100 % needs, so that it is never either.
+   * `round` is Math.floor for an attainment and a lower bound, Math.ceil for an upper one: what is just under a target
+   * must not read as if it were on it.
+   */
+  function share(value, round = Math.round) {
     if (value === null || value === undefined) return "–";
     const near = Math.min(value, 1 - value);
     if (near <= 0) return `${(value * 100).toFixed(0)} %`;
     const places = Math.min(7, Math.max(1, Math.ceil(-Math.log10(near * 10) - 1e-9)));
-    return `${(value * 100).toFixed(places)} %`;
+    const scale = 10 ** places;
+    return `${(round(Number((value * 100 * scale).toPrecision(13))) / scale).toFixed(places)} %`;
   }
 
+  const attained = (value) => share(value, Math.floor);
+  const interval = (low, high) => (low === null ? "–" : `${share(low, Math.floor)} to ${share(high, Math.ceil)}`);
   const count = (value) => (value === null || value === undefined ? "–" : value.toLocaleString("en-US"));
   const plain = (value) => (value === null || value === undefined ? "–" : digits(value));
 
@@ -245,8 +253,8 @@ const cliffwatch = (() => {
     const x = (value) => 10 + nines(value) * (width - 20);
     const svg = shape("svg", { class: "nines", viewBox: `0 0 ${width} 72`, role: "img", "data-state": data.status });
     const known = data.attainment !== null;
-    const text = known ? `${share(data.attainment)}, 95 % interval ${share(data.low)} to ${share(data.high)}` : "no data";
-    svg.append(shape("title", {}, `${data.label}: attained ${text}; target ${plain(data.target * 100)} %`));
+    const text = known ? `${attained(data.attainment)}, 95 % interval ${interval(data.low, data.high)}` : "no data";
+    svg.append(shape("title", {}, `${data.label}: attained ${text}; target ${Number((data.target * 100).toPrecision(10))} %`));
     svg.append(shape("line", { class: "axis", x1: x(0), x2: x(1), y1: 52, y2: 52 }));
     for (const tick of TICKS.filter((one) => width > 420 || one !== 0.95)) {
       svg.append(shape("line", { class: "tick", x1: x(tick), x2: x(tick), y1: 52, y2: 56 }));
@@ -260,7 +268,7 @@ const cliffwatch = (() => {
     if (known) {
       const at = x(data.attainment);
       svg.append(shape("circle", { class: "observed", cx: at, cy: 38, r: 6 }));
-      svg.append(shape("text", { class: "value", x: at, y: 18, "text-anchor": anchor(at) }, share(data.attainment)));
+      svg.append(shape("text", { class: "value", x: at, y: 18, "text-anchor": anchor(at) }, attained(data.attainment)));
     }
     element.replaceChildren(svg);
   }
@@ -282,5 +290,5 @@ const cliffwatch = (() => {
   addEventListener("beforeprint", redraw);
   addEventListener("afterprint", redraw);
 
-  return { lines, histogram, heatmap, attainment, themeToggle, node, color, format: { seconds, share, count } };
+  return { lines, histogram, heatmap, attainment, themeToggle, node, color, format: { seconds, share, attained, interval, count } };
 })();
