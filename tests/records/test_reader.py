@@ -179,7 +179,7 @@ def test_random_damage_is_never_a_traceback(tmp_path: Path, state: RunState) -> 
     whole = path.read_bytes()
     rng = random.Random(3)
     caught = 0
-    for _ in range(60):
+    for _ in range(40):
         damaged = bytearray(whole)
         for _ in range(rng.choice([1, 5, 50])):
             damaged[rng.randrange(len(damaged))] = rng.randrange(256)

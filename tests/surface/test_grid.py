@@ -9,7 +9,7 @@ import duckdb
 import numpy as np
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cliffwatch.errors import InputError
@@ -71,6 +71,7 @@ def test_one_length_is_one_row(tmp_path: Path, tokens: int, edges: tuple[int, in
     assert [row[0].n for row in grid.cells] == [1]
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.lists(st.integers(1, 50_000), min_size=1, max_size=40))
 def test_every_request_is_in_the_row_that_its_edges_say(lengths: list[int]) -> None:
     table = table_of([make_row(i, input_tokens=length) for i, length in enumerate(lengths)])
