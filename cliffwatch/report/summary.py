@@ -135,7 +135,7 @@ def summarize(reader: RunReader, slo: SloFile | None, *, phase: Phase | None = P
     """`build` on an open reader. Raises RunError on damaged shards."""
     manifest = reader.manifest
     judgement = judge(reader, slo, phase=phase) if slo else None
-    with reader.connect() as connection:
+    with reader.session() as connection:
         outcomes = _outcomes(connection, phase)
         work = measure_work(connection, phase)
         return Report(

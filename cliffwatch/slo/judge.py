@@ -37,7 +37,7 @@ def judge(reader: Reader, slo: SloFile, *, phase: Phase | None = Phase.MEASURED)
     objectives = [
         _Sql(one, open_loop=manifest.open_loop, client_errors=slo.count_client_errors) for one in slo.objectives
     ]
-    with reader.connect() as connection:
+    with reader.session() as connection:
         work = measure_work(connection, phase)
         totals = _fetch(connection, _totals(objectives), phase)
         results = tuple(_result(one, _fetch(connection, one.counts(), phase)) for one in objectives)

@@ -56,7 +56,7 @@ def _item(run: ListedRun) -> dict[str, Any]:
 
 def rows(reader: RunReader) -> RunRows:
     """What can only be told by counting."""
-    with reader.connect() as connection:
+    with reader.session() as connection:
         found = connection.execute(
             "SELECT phase, count(*), max(ended_ns) / 1e9 FROM requests GROUP BY phase ORDER BY phase"
         ).fetchall()
@@ -99,7 +99,7 @@ def outcomes(run_id: str, report: Report) -> Outcomes:
 
 def percentiles(run_id: str, reader: RunReader, asked: MetricParameters) -> Percentiles:
     """The distribution of a metric over the successful requests."""
-    with reader.connect() as connection:
+    with reader.session() as connection:
         n, mean, least, greatest, values = connection.execute(
             f"SELECT count({asked.metric}), avg({asked.metric}), min({asked.metric}), max({asked.metric}),"  # noqa: S608
             f" quantile_cont({asked.metric}, {list(LEVELS)}) FROM requests WHERE {OK} AND phase = ?",
@@ -152,7 +152,7 @@ def surface(run_id: str, reader: RunReader, asked: HeatmapParameters) -> Heatmap
 
 def timeline(run_id: str, reader: RunReader, asked: TimelineParameters) -> Timeline:
     """A metric and the failures over the run, in bins wide enough that most hold enough requests for a P95."""
-    with reader.connect() as connection:
+    with reader.session() as connection:
         count, first_s, last_s = connection.execute(
             "SELECT count(*), min(intended_ns) / 1e9, max(intended_ns) / 1e9 FROM requests WHERE phase = ?",
             [asked.phase],
@@ -204,7 +204,7 @@ def _timeline_sql(metric: str) -> str:
 
 def tally(reader: RunReader) -> dict[tuple[str, str], int]:
     """Rows by phase and outcome; 0 for outcomes that did not occur, so that a counter exists before its first event."""
-    with reader.connect() as connection:
+    with reader.session() as connection:
         found = connection.execute("SELECT phase, outcome, count(*) FROM requests GROUP BY phase, outcome").fetchall()
     present = {phase for phase, _, _ in found} | {Phase.MEASURED.value}
     empty = {(phase, outcome.value): 0 for phase in sorted(present) for outcome in Outcome}
