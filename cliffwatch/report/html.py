@@ -15,7 +15,15 @@ from cliffwatch import __version__
 from cliffwatch.records.reader import RunReader
 from cliffwatch.records.schema import Phase
 from cliffwatch.report import words
-from cliffwatch.report.plots import Distribution, Heatmap, Timeline, distribution, latency_heatmap, timeline
+from cliffwatch.report.plots import (
+    Distribution,
+    Heatmap,
+    Timeline,
+    distribution,
+    latency_heatmap,
+    mostly_known,
+    timeline,
+)
 from cliffwatch.report.summary import Report
 from cliffwatch.slo.judgement import ObjectiveResult
 from cliffwatch.units import format_seconds
@@ -41,7 +49,7 @@ def render(reader: RunReader, report: Report, *, phase: Phase | None = Phase.MEA
         key: (label, opened if report.manifest.open_loop else closed)
         for key, (label, opened, closed) in PLOTTED.items()
     }
-    with reader.connect() as connection:
+    with reader.session() as connection:
         distributions = {key: distribution(connection, *figures[key], phase) for key in DISTRIBUTIONS}
         timelines = {key: timeline(connection, *figures[key], phase) for key in TIMELINES}
         heatmaps = {
@@ -50,6 +58,8 @@ def render(reader: RunReader, report: Report, *, phase: Phase | None = Phase.MEA
             )
             for key, statistic in HEATMAPS
         }
+    if not mostly_known(heatmaps["ttft-p95"]):  # the first one is shown; medians need fewer requests
+        heatmaps = {"ttft-p50": heatmaps["ttft-p50"]} | heatmaps
     template = _environment().get_template("template.html.j2")
     return template.render(
         report=report,
@@ -166,11 +176,12 @@ def _lines(one: Timeline, objectives: tuple[ObjectiveResult, ...]) -> dict[str, 
 
 
 def _failures(one: Timeline) -> dict[str, Any]:
+    failed = [bin_.failed for bin_ in one.bins]
     return {
         "kind": "lines",
         "label": "Failed requests by the time at which they were due",
         "x": [bin_.start_s for bin_ in one.bins],
-        "series": [{"label": "failed", "token": "errors", "values": [bin_.failed for bin_ in one.bins]}],
+        "series": [{"label": "failed", "token": "errors", "values": failed if any(failed) else []}],
         "bars": True,
         "height": 130,
         "xLabel": "time into the run",
@@ -178,7 +189,7 @@ def _failures(one: Timeline) -> dict[str, Any]:
         "yLabel": "failed",
         "unit": "count",
         "sync": "time",
-        "empty": "No request was sent.",
+        "empty": "No request failed.",
     }
 
 

@@ -24,7 +24,8 @@ REQUESTS_PER_BIN = 40
 MAX_TIME_BINS = 120
 BIN_STEPS_S = (0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 86400)
 MAX_DISTRIBUTION_BINS = 80
-BINS_PER_DECADE = (40, 20, 10, 5)
+MIN_DISTRIBUTION_BINS = 12
+BINS_PER_DECADE = (40, 20, 10, 5, 2)
 SHORTEST_S = 1e-6
 
 
@@ -81,14 +82,14 @@ class Heatmap(_Part):
 
 
 def distribution(connection: duckdb.DuckDBPyConnection, label: str, figure: str, phase: Phase | None) -> Distribution:
-    """Bin one latency of the successful requests; as fine as `MAX_DISTRIBUTION_BINS` allows over its range."""
+    """Bin one latency of the successful requests; as fine as their number and `MAX_DISTRIBUTION_BINS` allow."""
     value = f"greatest({figure}, {SHORTEST_S})"
     condition = f"{figure} IS NOT NULL AND {ok_in(phase)}"
     low, high, n = row(connection, f"min({value}), max({value}), count(*)", condition)
     if not n:
         return Distribution(label=label, figure=figure, n=0, edges=(), counts=())
     decades = math.log10(high / low)
-    per_decade = next((per for per in BINS_PER_DECADE if decades * per < MAX_DISTRIBUTION_BINS), BINS_PER_DECADE[-1])
+    per_decade = next((per for per in BINS_PER_DECADE if decades * per < _bin_limit(n)), BINS_PER_DECADE[-1])
     number = f"floor(log10({value}) * {per_decade})::INTEGER"
     found = dict(rows(connection, f"{number}, count(*)", condition, "GROUP BY 1"))
     numbers = range(min(found), max(found) + 1)
@@ -99,6 +100,11 @@ def distribution(connection: duckdb.DuckDBPyConnection, label: str, figure: str,
         edges=tuple(10 ** (number / per_decade) for number in range(numbers.start, numbers.stop + 1)),
         counts=tuple(found.get(number, 0) for number in numbers),
     )
+
+
+def _bin_limit(n: int) -> int:
+    """Bins that `n` samples can fill without showing noise: the cube root of n times 3 (Rice's rule has 2)."""
+    return min(MAX_DISTRIBUTION_BINS, max(MIN_DISTRIBUTION_BINS, math.ceil(3 * math.cbrt(n))))
 
 
 def timeline(connection: duckdb.DuckDBPyConnection, label: str, figure: str, phase: Phase | None) -> Timeline:
@@ -174,6 +180,12 @@ def _strictest(objectives: Sequence[ObjectiveResult], figure: str, low: int, hig
 
 def _covers(bucket: Bucket | None, low: int, high: int) -> bool:
     return bucket is None or (bucket.min <= low and (bucket.max is None or high - 1 <= bucket.max))
+
+
+def mostly_known(grid: Heatmap) -> bool:
+    """Whether at least half of the cells that hold requests have enough of them to show the statistic."""
+    held = [cell.value is not None for line in grid.cells for cell in line if cell.n]
+    return 2 * sum(held) >= len(held)
 
 
 def row_labels(grid: Grid) -> tuple[str, ...]:

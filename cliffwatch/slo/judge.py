@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import duckdb
 
@@ -11,6 +11,7 @@ from cliffwatch.cost.price import HardwareCost, Price, price
 from cliffwatch.cost.work import Work, in_phase, measure_work
 from cliffwatch.records.figures import CENSORED, FIGURES
 from cliffwatch.records.manifest import FILE_NAME, Manifest, RunState
+from cliffwatch.records.reader import RunReader
 from cliffwatch.records.schema import FAILURES, Outcome, Phase
 from cliffwatch.slo.decide import decide, overall
 from cliffwatch.slo.judgement import Bucket, Goodput, Judgement, ObjectiveResult
@@ -22,16 +23,7 @@ from cliffwatch.stats.wilson import wilson
 OK = f"outcome = '{Outcome.OK}'"
 
 
-class Reader(Protocol):
-    """What is needed of `cliffwatch.records.reader.RunReader`: the manifest, and rows as the view `requests`."""
-
-    @property
-    def manifest(self) -> Manifest: ...
-
-    def connect(self) -> duckdb.DuckDBPyConnection: ...
-
-
-def judge(reader: Reader, slo: SloFile, *, phase: Phase | None = Phase.MEASURED) -> Judgement:
+def judge(reader: RunReader, slo: SloFile, *, phase: Phase | None = Phase.MEASURED) -> Judgement:
     """Judge the requests of one phase (None: of all phases) by every objective. Raises RunError on damaged shards."""
     manifest = reader.manifest
     objectives = [

@@ -136,6 +136,13 @@ def test_damaged_runs_are_refused_by_file(tmp_path: Path, command: Command) -> N
     ended = command("report", run)
     assert ended.code == 2
     assert shard.name in ended.err
+    inside = make(tmp_path / "inside")
+    shard = final_path(inside, 0)
+    data = shard.read_bytes()
+    shard.write_bytes(data[:100] + bytes(len(data) // 2) + data[100 + len(data) // 2 :])
+    ended = command("report", inside)
+    assert ended.code == 2
+    assert "cannot be read" in ended.err
     other = make(tmp_path / "other")
     (other / FILE_NAME).write_text('{"format": 1')
     assert FILE_NAME in command("report", other).err

@@ -7,8 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from cliffwatch.records.reader import RunReader
 from cliffwatch.records.schema import Outcome, Phase
-from cliffwatch.report.plots import MAX_DISTRIBUTION_BINS, MAX_TIME_BINS, distribution, latency_heatmap, timeline
+from cliffwatch.report.plots import (
+    MAX_DISTRIBUTION_BINS,
+    MAX_TIME_BINS,
+    distribution,
+    latency_heatmap,
+    mostly_known,
+    timeline,
+)
 from cliffwatch.slo.judge import judge
 from cliffwatch.slo.spec import parse_slo
 from tests.records.synthetic import make_run
@@ -29,6 +37,18 @@ def test_every_success_is_in_one_bin_of_the_distribution(tmp_path: Path) -> None
     assert result.edges[-1] > 500
     for low, high, count in zip(result.edges, result.edges[1:], result.counts, strict=False):
         assert count == sum(low <= max(1e-6, ttft) < high for ttft in spread)
+
+
+def test_bins_are_no_finer_than_the_samples_can_fill(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", 400, gaps=False)
+    result = distribution(RunReader(run.dir).connect(), "TTFT", "ttft_s", MEASURED)
+    assert 8 <= len(result.counts) <= 24
+
+
+@pytest.mark.parametrize(("n", "known"), [(1, False), (40, True)])
+def test_a_heatmap_of_thin_cells_is_known_as_such(tmp_path: Path, n: int, known: bool) -> None:
+    reader = run_of(tmp_path / "run", [served(number) for number in range(n)])
+    assert mostly_known(latency_heatmap(reader.connect(), "TTFT", "ttft_s", "p95", MEASURED, ())) is known
 
 
 def test_nothing_to_plot_is_empty(tmp_path: Path) -> None:
@@ -58,8 +78,6 @@ def test_a_gap_in_the_traffic_is_seen(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("n", "rate"), [(1, 1.0), (50, 1e-5), (20_000, 1000.0), (20_000, 0.01)])
 def test_time_bins_are_bounded(tmp_path: Path, n: int, rate: float) -> None:
     run = make_run(tmp_path / "run", n, rate=rate, gaps=False)
-    from cliffwatch.records.reader import RunReader
-
     result = timeline(RunReader(run.dir).connect(), "TTFT", "ttft_s", None)
     assert 1 <= len(result.bins) <= MAX_TIME_BINS + 1
     assert sum(one.n for one in result.bins) == n

@@ -204,7 +204,7 @@ const cliffwatch = (() => {
     return mount(element, {
       height: data.height ?? 220,
       scales: { x: { time: false, distr: 3, range: () => [data.edges[0], data.edges[data.edges.length - 1]] },
-        y: { range: (_plot, _low, high) => [0, high * 1.12] } },
+        y: { range: (_plot, _low, high) => [0, high * (data.thresholds?.length ? 1.3 : 1.12)] } },
       series: [
         { label: "from", value: (_plot, value) => format(value) },
         { label: data.yLabel ?? "requests", stroke: () => color(data.token), fill, width: 1.5, points: { show: false },
