@@ -210,7 +210,7 @@ class ResponseReader:
         silent = [i for i, prompt in enumerate(self._prompts) if prompt.last_ns is None]
         unanswered = [i for i in silent if i not in self._finish]
         if len(silent) == len(self._prompts):
-            return Outcome.EMPTY, "HTTP 200, but no token"
+            return Outcome.EMPTY, "HTTP 200, but no token with text"
         if unanswered:
             return Outcome.EMPTY, f"HTTP 200, but no answer for {len(unanswered)} of {len(self._prompts)} prompts"
         return Outcome.OK, None

@@ -33,7 +33,7 @@ WORKLOAD: dict[str, Any] = {
 
 
 def totals(result: Run) -> dict[str, int]:
-    """Sums over the rows that ended well."""
+    """Sums over the rows that the engine answered whole."""
     columns = {
         "prompts": "sum(batch)",
         "input": "sum(server_input_tokens)",
@@ -42,20 +42,27 @@ def totals(result: Run) -> dict[str, int]:
         "asked_output": "sum(batch * max_output_tokens)",
     }
     selection = ", ".join(columns.values())
-    (row,) = result.rows(f"select {selection} from requests where outcome = 'ok'")  # noqa: S608  our own columns
+    (row,) = result.rows(f"select {selection} from requests where outcome in ('ok', 'empty')")  # noqa: S608  our own columns
     return dict(zip(columns, (int(value) for value in row), strict=True))
 
 
 def assert_complete(result: Run, requests: int) -> None:
-    """It ended well, every request is accounted for, and each prompt was as long as asked, by the server's count."""
+    """It ended well, every request is accounted for, and each prompt was as long as asked, by the server's count.
+
+    Random weights now and then generate nothing but special tokens, which have no text. Such an answer is `empty`, and
+    rightly so, though the engine finished it and counts its tokens as any other's.
+    """
     assert result.code == 0, result.output
     manifest = result.manifest
     assert manifest.state is RunState.COMPLETE
     assert manifest.prompt_method == "server_tokenize"
     assert manifest.accounting is not None
     assert manifest.accounting.balanced
-    outcomes = dict(result.rows("select outcome, count(*) from requests group by outcome"))
-    assert outcomes == {"ok": requests}, result.rows("select error from requests where outcome <> 'ok' limit 5")
+    answered = "outcome = 'ok' or (outcome = 'empty' and chunks = 0 and output_tokens = batch * max_output_tokens)"
+    unanswered = result.rows(f"select outcome, error from requests where not ({answered})")  # noqa: S608  our own text
+    assert unanswered == []
+    assert manifest.accounting.issued == requests
+    assert manifest.accounting.ok >= 0.95 * requests
     wrong = result.rows(
         "select request_id, endpoint, batch, input_tokens, built_input_tokens, server_input_tokens from requests"
         " where server_input_tokens is distinct from batch * input_tokens"
