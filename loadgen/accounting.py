@@ -121,9 +121,9 @@ class Tally:
 
 @dataclass
 class Totals:
-    """The sum of the newest reports of all workers."""
+    """The sum of the newest reports of all workers. `rate` is issued requests a second, None before anyone said."""
 
-    workers: int = 0
+    rate: float | None = None
     issued: int = 0
     in_flight: int = 0
     output_tokens: int = 0
@@ -139,9 +139,13 @@ class Board:
     def __init__(self, run_id: str) -> None:
         self._run_id = run_id
         self.reports: dict[int, WorkerReport] = {}
+        self._taken_s: dict[int, float] = {}
 
-    def take(self, message: object) -> WorkerReport | None:
-        """Keep a worker's message if it is of this run and newer than what is known; the report, else None."""
+    def take(self, message: object, elapsed_s: float = 0.0) -> WorkerReport | None:
+        """Keep a worker's message if it is of this run and newer than what is known; the report, else None.
+
+        `elapsed_s` is the time since the run's zero.
+        """
         try:
             report = msgspec.convert(message, WorkerReport)
         except msgspec.ValidationError:
@@ -150,13 +154,19 @@ class Board:
         if report.run_id != self._run_id or (known is not None and known.seq >= report.seq):
             return None
         self.reports[report.shard] = report
+        self._taken_s[report.shard] = elapsed_s
         return report
 
     def totals(self) -> Totals:
         """Everything added up; exact for counts, within the sketches' bound for latencies."""
         totals = Totals()
+        rates = [
+            report.issued / at_s
+            for report, at_s in zip(self.reports.values(), self._taken_s.values(), strict=True)
+            if at_s > 0
+        ]
+        totals.rate = sum(rates) if rates else None
         for report in self.reports.values():
-            totals.workers += 1
             totals.issued += report.issued
             totals.in_flight += report.in_flight
             totals.output_tokens += report.output_tokens

@@ -132,7 +132,7 @@ class Coordinator:
             member.ready = True
 
     def on_report(self, data: object) -> None:
-        report = self._board.take(data)
+        report = self._board.take(data, self.elapsed_s)
         if report is not None and report.failure and self._stop_reason is None:
             self.interrupt(f"worker {report.shard} could not go on: {report.failure}")
 

@@ -49,7 +49,6 @@ class Dispatcher:
     Attributes:
         failure: why this worker stopped issuing, where it had to (a full disk); else None.
         cut_short: whether it was stopped with requests still to send or in flight.
-        in_flight: requests issued and not ended.
     """
 
     def __init__(
@@ -65,7 +64,6 @@ class Dispatcher:
     ) -> None:
         self.failure: str | None = None
         self.cut_short = False
-        self.in_flight = 0
         self._workload = workload
         self._plans = plans
         self._requests = requests
@@ -165,11 +163,9 @@ class Dispatcher:
         except CliffwatchError as error:
             self._give_up(error)
             return False
-        self.in_flight += 1
         return True
 
     def _record_end(self, row: RequestRow) -> None:
-        self.in_flight -= 1
         try:
             self._recorder.ended(row)
         except CliffwatchError as error:

@@ -39,8 +39,8 @@ class View:
 def view(totals: Totals, elapsed_s: float, *, rate: float | None, duration_s: float | None, stopping: bool) -> View:
     """The live figures. Percentiles appear when there are enough successes for them."""
     elapsed_s = max(0.0, elapsed_s)
-    achieved = f"{totals.issued / elapsed_s:.1f}" if elapsed_s >= 1 else "–"
-    left = "" if duration_s is None else f", {format_left(duration_s - elapsed_s)} left"
+    achieved = "–" if totals.rate is None else f"{totals.rate:.1f}"
+    left = "" if duration_s is None else f", {format_left(duration_s - elapsed_s)}"
     failed = {outcome: count for outcome, count in totals.outcomes.items() if outcome in FAILURES}
     errors = ", ".join(f"{outcome.value} {count}" for outcome, count in sorted(failed.items())) or "0"
     first = next((text for outcome, text in totals.errors.items() if outcome in failed), None)
@@ -61,7 +61,7 @@ def view(totals: Totals, elapsed_s: float, *, rate: float | None, duration_s: fl
 
 def format_left(seconds: float) -> str:
     """Whole seconds, or what comes after: the last answers."""
-    return f"{seconds:.0f} s" if seconds > 0 else "last answers"
+    return f"{seconds:.0f} s left" if seconds > 0 else "last answers"
 
 
 def _percentiles(totals: Totals, name: str) -> str:

@@ -57,7 +57,17 @@ def test_other_runs_and_nonsense_are_ignored():
     other = plain(Tally("other", 0, Nothing()).report())
     for message in (None, {}, [], {"run_id": "run"}, {**other, "run_id": "run", "seq": "x"}, other):
         assert board.take(message) is None
-    assert board.totals().workers == 0
+    assert (board.totals().issued, board.totals().rate) == (0, None)
+
+
+def test_the_rate_is_what_each_worker_had_issued_when_it_spoke():
+    board = Board("run")
+    for shard, (count, elapsed_s) in enumerate([(30, 3.0), (20, 4.0)]):
+        tally = Tally("run", shard, Nothing())
+        for number in range(count):
+            tally.issued(number, 0)
+        board.take(plain(tally.report()), elapsed_s)
+    assert board.totals().rate == 15
 
 
 def test_a_report_does_not_grow_with_the_traffic():
