@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from cliffwatch.config import ConfigModel
 from cliffwatch.cost.work import Work
+from cliffwatch.units import Number
 
 SECONDS_PER_HOUR = 3600.0
 MILLION = 1_000_000
@@ -18,8 +19,8 @@ MILLION = 1_000_000
 class HardwareCost(ConfigModel):
     """The price of one GPU for an hour in US dollars, and how many GPUs serve the target."""
 
-    gpu_hour_usd: float = Field(gt=0, le=1e6, allow_inf_nan=False)
-    gpus: float = Field(default=1, gt=0, le=1e6, allow_inf_nan=False)
+    gpu_hour_usd: Number = Field(gt=0, le=1e6)
+    gpus: Number = Field(default=1, gt=0, le=1e6)
 
 
 class Price(BaseModel):

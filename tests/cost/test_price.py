@@ -53,7 +53,8 @@ def test_nothing_ended_costs_an_unknown_amount() -> None:
     assert set(result.undefined.values()) == {"no request has ended"}
 
 
-@pytest.mark.parametrize("value", [0, -1, math.inf, math.nan, "much"])
-def test_a_price_must_be_a_positive_number(value: object) -> None:
-    with pytest.raises(ValidationError, match="gpu_hour_usd"):
-        HardwareCost.model_validate({"gpu_hour_usd": value})
+@pytest.mark.parametrize("field", ["gpu_hour_usd", "gpus"])
+@pytest.mark.parametrize("value", [0, -1, math.inf, math.nan, "much", "2s", True, False, None])
+def test_a_price_is_made_of_positive_numbers(field: str, value: object) -> None:
+    with pytest.raises(ValidationError, match=field):
+        HardwareCost.model_validate({"gpu_hour_usd": 1.92, field: value})
