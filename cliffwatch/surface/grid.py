@@ -10,13 +10,15 @@ from typing import Any, Protocol
 import duckdb
 
 from cliffwatch.errors import InputError
+from cliffwatch.records.conditions import OK, outcome_in
 from cliffwatch.records.figures import CENSORED, FIGURES
-from cliffwatch.records.schema import Outcome, Phase
+from cliffwatch.records.schema import Phase
 from cliffwatch.stats import sample_needs
 
-# Lengths span five octaves and more, so bins are half octaves, with edges at 2^(k/2): the same edges for every run, so
-# that grids of different runs, or of one run at different times, can be laid over each other.
-BINS_PER_OCTAVE = 2
+# Edges lie at powers of two, and from so many requests on at 2^(k/2) as well: fewer would leave most cells under the
+# samples that a P95 needs. Edges are the same for every run, and the wide ones are among the narrow ones, so that grids
+# of different runs, or of one run at different times, can be laid over each other.
+HALF_OCTAVES_FROM = 5_000
 ROW_DIMENSIONS = ("input_tokens", "max_output_tokens", "output_tokens", "server_input_tokens")
 COLUMN_DIMENSIONS = ("batch", "cache", "endpoint", "model", "worker", "phase")
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
@@ -127,9 +129,10 @@ def heatmap(
         RunError: the run cannot be read.
     """
     question = Question(metric, statistic, rows, columns, str(phase), threshold)
-    found = _ask(source, question)
+    per_octave = _bins_per_octave(source, question)
+    found = _ask(source, question, per_octave)
     placed = {(row, column): (value, n) for row, column, value, n in found if row is not None and column is not None}
-    edges = _edges([row for row, _ in placed])
+    edges = _edges([row for row, _ in placed], per_octave)
     values = sorted({column for _, column in placed})
     n = sum(count for _, count in placed.values())
     return Grid(
@@ -154,34 +157,50 @@ def _cell(statistic: str, value: float | None, n: int) -> Cell:
     return Cell(value=value if n >= needs.shown else None, n=n, few=n < needs.sure)
 
 
-def _edges(bins: Iterable[int]) -> list[tuple[int, int]]:
+def _edges(bins: Iterable[int], per_octave: int) -> list[tuple[int, int]]:
     """(bin, its lowest whole number) from the first bin to the end of the last, without bins too narrow for one."""
     bins = list(bins)
     if not bins:
         return []
     lowest: dict[int, int] = {}
     for row in range(min(bins), max(bins) + 2):
-        lowest[math.ceil(2 ** (row / BINS_PER_OCTAVE))] = row  # of bins that begin alike, the last one is meant
+        lowest[math.ceil(2 ** (row / per_octave))] = row  # of bins that begin alike, the last one is meant
     return sorted((row, edge) for edge, row in lowest.items())
 
 
-def _ask(source: Fetches | duckdb.DuckDBPyConnection, question: Question) -> list[tuple[Any, ...]]:
-    """(bin, column value, statistic, n) of each cell that has requests; bin k begins at 2^(k/2)."""
-    phase = "" if question.phase == ALL_PHASES else f" AND phase = '{question.phase}'"
-    position = f"log2({question.rows}) * {BINS_PER_OCTAVE}"
+def _bins_per_octave(source: Fetches | duckdb.DuckDBPyConnection, question: Question) -> int:
+    """1 or 2, by the requests of the phase alone: all grids of a run have the same rows, whatever their metric."""
+    sql = f"SELECT count(*) FROM requests WHERE TRUE{_of_phase(question)}"  # noqa: S608  a Question holds known names
+    ((n,),) = _fetch(source, sql, {})
+    return 2 if n >= HALF_OCTAVES_FROM else 1
+
+
+def _of_phase(question: Question) -> str:
+    return "" if question.phase == ALL_PHASES else f" AND phase = '{question.phase}'"
+
+
+def _ask(source: Fetches | duckdb.DuckDBPyConnection, question: Question, per_octave: int) -> list[tuple[Any, ...]]:
+    """(bin, column value, statistic, n) of each cell that has requests; bin k begins at 2^(k / per_octave)."""
+    position = f"log2({question.rows}) * {per_octave}"
     # The greatest value closes the last bin instead of opening one of its own: 32k belongs to "up to 32k". (Not up to
     # 2, where a bin can hold no other whole number.)
     sql = f"""
         WITH top AS (SELECT max({position}) AS place FROM requests WHERE {question.rows} >= 1),
-        final AS (SELECT greatest(ceil(place) - 1, least(floor(place), {BINS_PER_OCTAVE})) AS last FROM top),
+        final AS (SELECT greatest(ceil(place) - 1, least(floor(place), {per_octave})) AS last FROM top),
         chosen AS (
             SELECT {_chosen(question)} AS x, {question.columns} AS col,
                 CASE WHEN {question.rows} >= 1 THEN least(floor({position}), last)::INTEGER END AS bin
-            FROM requests, final WHERE x IS NOT NULL{phase}
+            FROM requests, final WHERE x IS NOT NULL{_of_phase(question)}
         )
         SELECT bin, col, {_AGGREGATES[question.statistic]}, count(x) FROM chosen GROUP BY bin, col
     """  # noqa: S608  a Question holds names from tables only
     parameters = {} if question.threshold is None else {"threshold": question.threshold}
+    return _fetch(source, sql, parameters)
+
+
+def _fetch(
+    source: Fetches | duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, object]
+) -> list[tuple[Any, ...]]:
     if isinstance(source, duckdb.DuckDBPyConnection):
         return source.execute(sql, parameters).fetchall()
     return source.fetch(sql, parameters)
@@ -201,11 +220,10 @@ def _chosen(question: Question) -> str:
         return "1"
     figure = FIGURES[question.metric]
     if question.statistic != "attainment":
-        return f"CASE WHEN outcome = '{Outcome.OK.value}' THEN {figure.sql} END"
-    given_up = ", ".join(f"'{outcome.value}'" for outcome in CENSORED)
-    waited = f"outcome IN ({given_up}) AND ({figure.sql}) IS NULL AND {figure.waited_sql} >= $threshold"
+        return f"CASE WHEN {OK} THEN {figure.sql} END"
+    waited = f"{outcome_in(CENSORED)} AND ({figure.sql}) IS NULL AND {figure.waited_sql} >= $threshold"
     return (
-        f"CASE WHEN outcome = '{Outcome.OK.value}' THEN (({figure.sql}) <= $threshold)::INTEGER"
+        f"CASE WHEN {OK} THEN (({figure.sql}) <= $threshold)::INTEGER"
         + (f" WHEN {waited} THEN 0" if figure.waited_sql else "")
         + " END"
     )

@@ -10,7 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from cliffwatch.records.figures import FIGURES
 from cliffwatch.records.schema import Phase
-from cliffwatch.surface.grid import COLUMN_DIMENSIONS, ROW_DIMENSIONS, STATISTICS
+from cliffwatch.surface.grid import COLUMN_DIMENSIONS, HALF_OCTAVES_FROM, ROW_DIMENSIONS, STATISTICS
 
 MAX_BINS = 500
 MAX_RUNS = 1000
@@ -61,7 +61,9 @@ class MetricParameters(PhaseParameters):
 
 class HeatmapParameters(MetricParameters):
     statistic: Annotated[str, *_one_of(STATISTICS)] = Field("p95", description="What each cell shows of the metric.")
-    rows: Annotated[str, *_one_of(ROW_DIMENSIONS)] = Field("input_tokens", description="Binned by half octaves.")
+    rows: Annotated[str, *_one_of(ROW_DIMENSIONS)] = Field(
+        "input_tokens", description=f"Binned by octaves; by half octaves from {HALF_OCTAVES_FROM:,} requests on."
+    )
     columns: Annotated[str, *_one_of(COLUMN_DIMENSIONS)] = Field("batch", description="One column a value.")
     threshold: float | None = Field(
         None, allow_inf_nan=False, description="With statistic `attainment`, and only then: in the metric's unit."

@@ -97,7 +97,7 @@ def test_heatmap_rows_know_the_strictest_objective_of_all_their_lengths(tmp_path
     objectives = judge(reader, slo).objectives
     result = latency_heatmap(reader.connect(), "TTFT P50", "ttft_user_s", "p50", MEASURED, objectives)
     by_row = dict(zip(result.rows, result.thresholds_s, strict=True))
-    assert by_row["1k–1.42k"] == 1.0
-    assert by_row["4k–5.66k"] == 3.0
-    assert by_row["8k–11.3k"] == 9.0  # 11k is outside the bucket, so not all of the row is promised 3 s
-    assert by_row["22.6k–32k"] == 9.0
+    assert by_row["1k–2k"] == 1.0
+    assert by_row["4k–8k"] == 3.0
+    assert by_row["8k–16k"] == 9.0  # 11k is outside the bucket, so not all of the row is promised 3 s
+    assert by_row["16k–32k"] == 9.0

@@ -20,7 +20,7 @@ from cliffwatch.records.manifest import RunState
 from cliffwatch.records.parquet import table_of, write_shard
 from cliffwatch.records.reader import RunReader
 from cliffwatch.records.schema import Outcome, Phase, RequestRow
-from cliffwatch.surface.grid import Grid, heatmap
+from cliffwatch.surface.grid import HALF_OCTAVES_FROM, Grid, heatmap
 from tests.records.synthetic import SyntheticRun, make_manifest, make_row, make_run
 
 
@@ -54,37 +54,74 @@ def test_cells_equal_numpy(run: SyntheticRun, statistic: str) -> None:
                 assert cell.value == pytest.approx(wanted, rel=1e-9)
 
 
-def test_edges_are_half_octaves_with_the_greatest_value_in_the_last_bin(tmp_path: Path) -> None:
-    rows = [make_row(i, input_tokens=tokens) for i, tokens in enumerate([1024, 1448, 1449, 2047, 2048, 4096])]
-    grid = heatmap(reader_of(tmp_path / "run", *rows), "ttft_s", "count")
-    # 2^10.5 = 1448.15 and 2^11.5 = 2896.31, so the first whole numbers of those bins are 1449 and 2897.
-    assert grid.row_edges == (1024, 1449, 2048, 2897, 4096)
-    assert [row[0].n for row in grid.cells] == [2, 2, 1, 1]
-
-
-@pytest.mark.parametrize(
-    ("tokens", "edges"), [(1, (1, 2)), (2, (2, 3)), (3, (3, 4)), (2048, (1449, 2048)), (5, (4, 6))]
-)
-def test_one_length_is_one_row(tmp_path: Path, tokens: int, edges: tuple[int, int]) -> None:
-    grid = heatmap(reader_of(tmp_path / "run", make_row(input_tokens=tokens)), "ttft_s", "count")
-    assert grid.row_edges == edges
-    assert [row[0].n for row in grid.cells] == [1]
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.lists(st.integers(1, 50_000), min_size=1, max_size=40))
-def test_every_request_is_in_the_row_that_its_edges_say(lengths: list[int]) -> None:
+def counts_of(lengths: list[int], copies: int) -> Grid:
+    """The grid of `copies` requests of each length."""
     table = table_of([make_row(i, input_tokens=length) for i, length in enumerate(lengths)])
     with duckdb.connect() as connection:
         connection.register("stored", table)
-        connection.execute(f"CREATE VIEW requests AS SELECT {view_columns()} FROM stored")  # noqa: S608
-        grid = heatmap(connection, "ttft_s", "count")
+        connection.execute(
+            f"CREATE VIEW requests AS SELECT {view_columns()} FROM stored, range({copies})"  # noqa: S608
+        )
+        return heatmap(connection, "ttft_s", "count")
+
+
+LENGTHS = [1024, 1448, 1449, 2047, 2048, 4096]
+
+
+def test_edges_are_octaves_with_the_greatest_value_in_the_last_bin() -> None:
+    grid = counts_of(LENGTHS, 1)
+    assert grid.row_edges == (1024, 2048, 4096)
+    assert [row[0].n for row in grid.cells] == [4, 2]
+
+
+def test_edges_are_half_octaves_where_the_run_has_requests_for_them() -> None:
+    grid = counts_of(LENGTHS, 1000)
+    # 2^10.5 = 1448.15 and 2^11.5 = 2896.31, so the first whole numbers of those bins are 1449 and 2897.
+    assert grid.row_edges == (1024, 1449, 2048, 2897, 4096)
+    assert [row[0].n for row in grid.cells] == [2000, 2000, 1000, 1000]
+
+
+def test_rows_become_finer_at_a_stated_number_of_requests() -> None:
+    assert len(counts_of([1024, 1500, 2000, 2047], HALF_OCTAVES_FROM // 4 - 1).cells) == 1
+    assert len(counts_of([1024, 1500, 2000, 2047], HALF_OCTAVES_FROM // 4).cells) == 2
+
+
+def test_requests_of_another_phase_make_no_rows_finer(tmp_path: Path) -> None:
+    rows = HALF_OCTAVES_FROM + 20  # 1 % of them are warm-up, so that too few are judged
+    reader = RunReader(make_run(tmp_path / "run", rows, gaps=False).dir)
+    every, judged = (heatmap(reader, "ttft_s", "count", phase=phase) for phase in ("all", "measured"))
+    assert len(every.row_edges) > len(judged.row_edges)
+    assert set(judged.row_edges[1:-1]) < set(every.row_edges)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "octave", "half"),
+    [
+        (1, (1, 2), (1, 2)),
+        (2, (2, 4), (2, 3)),
+        (3, (2, 4), (3, 4)),
+        (5, (4, 8), (4, 6)),
+        (2048, (1024, 2048), (1449, 2048)),
+    ],
+)
+def test_one_length_is_one_row(tokens: int, octave: tuple[int, int], half: tuple[int, int]) -> None:
+    for copies, edges in ((1, octave), (HALF_OCTAVES_FROM, half)):
+        grid = counts_of([tokens], copies)
+        assert grid.row_edges == edges
+        assert [row[0].n for row in grid.cells] == [copies]
+
+
+@pytest.mark.parametrize("copies", [1, HALF_OCTAVES_FROM])
+@settings(max_examples=25, deadline=None)
+@given(lengths=st.lists(st.integers(1, 50_000), min_size=1, max_size=20))
+def test_every_request_is_in_the_row_that_its_edges_say(copies: int, lengths: list[int]) -> None:
+    grid = counts_of(lengths, copies)
     edges = grid.row_edges
     last = len(grid.cells) - 1
     for r, row in enumerate(grid.cells):
         inside = [x for x in lengths if edges[r] <= x < edges[r + 1] or (r == last and x == edges[r + 1])]
-        assert row[0].n == len(inside)
-    assert grid.n == len(lengths)
+        assert row[0].n == len(inside) * copies
+    assert grid.n == len(lengths) * copies
     assert all(low < high for low, high in pairwise(edges))
 
 
