@@ -5,9 +5,9 @@ from __future__ import annotations
 import duckdb
 from pydantic import BaseModel, ConfigDict
 
-from cliffwatch.records.schema import Outcome, Phase, TokenSource
+from cliffwatch.records.conditions import OK, in_phase
+from cliffwatch.records.schema import Phase, TokenSource
 
-_OK = f"outcome = '{Outcome.OK}'"
 _INPUT = "coalesce(server_input_tokens, built_input_tokens)"
 
 
@@ -38,10 +38,10 @@ def measure_work(connection: duckdb.DuckDBPyConnection, phase: Phase | None) -> 
     """Sum up one phase (None: all) of the view `requests`."""
     row = connection.execute(
         "SELECT (max(ended_ns) - min(intended_ns)) / 1e9,"  # noqa: S608  constants only
-        f" count(*) FILTER ({_OK}),"
-        f" sum({_INPUT}) FILTER ({_OK}), count(*) FILTER ({_OK} AND {_INPUT} IS NULL),"
-        f" sum(output_tokens) FILTER ({_OK}), count(*) FILTER ({_OK} AND output_tokens IS NULL),"
-        f" count(*) FILTER ({_OK} AND (server_input_tokens IS NULL OR output_tokens_source <> '{TokenSource.SERVER}'))"
+        f" count(*) FILTER ({OK}),"
+        f" sum({_INPUT}) FILTER ({OK}), count(*) FILTER ({OK} AND {_INPUT} IS NULL),"
+        f" sum(output_tokens) FILTER ({OK}), count(*) FILTER ({OK} AND output_tokens IS NULL),"
+        f" count(*) FILTER ({OK} AND (server_input_tokens IS NULL OR output_tokens_source <> '{TokenSource.SERVER}'))"
         f" FROM requests WHERE {in_phase(phase)}"
     ).fetchone()
     held_s, requests, inputs, no_input, outputs, no_output, estimated = row or (None, 0, None, 0, None, 0, 0)
@@ -52,8 +52,3 @@ def measure_work(connection: duckdb.DuckDBPyConnection, phase: Phase | None) -> 
         output_tokens=None if no_output else int(outputs or 0),
         estimated=bool(estimated),
     )
-
-
-def in_phase(phase: Phase | None) -> str:
-    """The SQL condition that keeps one phase, or all for None."""
-    return "TRUE" if phase is None else f"phase = '{phase}'"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -200,7 +201,7 @@ def _heatmap(one: Heatmap) -> dict[str, Any]:
         "corner": "input",
         "rows": one.rows,
         "columns": [f"×{name}" for name in one.columns],
-        "cells": [[cell.model_dump() for cell in line] for line in one.cells],
+        "cells": [[asdict(cell) for cell in line] for line in one.cells],
         "thresholds": one.thresholds_s,
         "unit": "s",
     }

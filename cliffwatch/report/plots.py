@@ -10,16 +10,16 @@ from typing import Any
 import duckdb
 from pydantic import BaseModel, ConfigDict
 
-from cliffwatch.cost.work import in_phase
+from cliffwatch.records.conditions import FAILED, NEVER_SERVED, OK, in_phase
 from cliffwatch.records.schema import Phase
-from cliffwatch.report.query import FAILED, OK, ok_in, row, rows
+from cliffwatch.report.query import ok_in, row, rows
 from cliffwatch.slo.judgement import Bucket, ObjectiveResult, Quantile
 from cliffwatch.slo.quantiles import quantile
-from cliffwatch.surface.grid import Grid, heatmap
+from cliffwatch.surface.grid import Cell, Grid, heatmap
 from cliffwatch.units import format_tokens
 
-# A time bin holds this many requests on average: its P95 then rests on one or two of them, which is enough to see a
-# trend and is marked as few; more bins would only show noise.
+# A time bin holds this many requests on average, twice what a P95 needs to be shown: it then rests on one or two of
+# them, which is enough to see a trend and is marked as few; more bins would only show noise.
 REQUESTS_PER_BIN = 40
 MAX_TIME_BINS = 120
 BIN_STEPS_S = (0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 86400)
@@ -44,11 +44,15 @@ class Distribution(_Part):
 
 
 class TimeBin(_Part):
-    """Requests that were due within one bin; latencies in seconds, of the successful ones."""
+    """Requests that were due within one bin; latencies in seconds, of the successful ones.
+
+    `not_served` were cancelled, late or lost; `p50.n`, also that of `p95`, are the successes that have the figure.
+    """
 
     start_s: float
     n: int
     failed: int
+    not_served: int
     p50: Quantile
     p95: Quantile
 
@@ -62,12 +66,6 @@ class Timeline(_Part):
     bins: tuple[TimeBin, ...]
 
 
-class HeatCell(_Part):
-    value: float | None
-    n: int
-    few: bool
-
-
 class Heatmap(_Part):
     """A grid with its labels: cells[r][c] belongs to rows[r] (input tokens a prompt) and columns[c] (batch).
 
@@ -77,7 +75,7 @@ class Heatmap(_Part):
     label: str
     rows: tuple[str, ...]
     columns: tuple[str, ...]
-    cells: tuple[tuple[HeatCell, ...], ...]
+    cells: tuple[tuple[Cell, ...], ...]
     thresholds_s: tuple[float | None, ...]
 
 
@@ -107,17 +105,28 @@ def _bin_limit(n: int) -> int:
     return min(MAX_DISTRIBUTION_BINS, max(MIN_DISTRIBUTION_BINS, math.ceil(3 * math.cbrt(n))))
 
 
-def timeline(connection: duckdb.DuckDBPyConnection, label: str, figure: str, phase: Phase | None) -> Timeline:
-    """P50 and P95 of one latency, and failures, over the time at which requests were due."""
+def timeline(
+    connection: duckdb.DuckDBPyConnection,
+    label: str,
+    figure: str,
+    phase: Phase | None,
+    *,
+    max_bins: int = MAX_TIME_BINS,
+) -> Timeline:
+    """P50 and P95 of one figure, and what failed, over the time at which requests were due.
+
+    There are at most `max_bins`, or one more where the ends do not fall on a bin's edge.
+    """
     condition = in_phase(phase)
     start, end, n = row(connection, "min(intended_ns) / 1e9, max(intended_ns) / 1e9, count(*)", condition)
     if not n:
         return Timeline(label=label, figure=figure, bin_s=BIN_STEPS_S[0], bins=())
-    bin_s = _bin_width(end - start, n)
+    bin_s = _bin_width(end - start, n, max_bins)
     found = rows(
         connection,
         f"floor(intended_ns / 1e9 / {bin_s})::BIGINT AS bin, count(*), count(*) FILTER ({FAILED}),"
-        f" count({figure}) FILTER ({OK}), quantile_cont({figure}, [0.5, 0.95]) FILTER ({OK})",
+        f" count(*) FILTER ({NEVER_SERVED}), count({figure}) FILTER ({OK}),"
+        f" quantile_cont({figure}, [0.5, 0.95]) FILTER ({OK})",
         condition,
         "GROUP BY 1 ORDER BY 1",
     )
@@ -126,8 +135,8 @@ def timeline(connection: duckdb.DuckDBPyConnection, label: str, figure: str, pha
     )
 
 
-def _bin_width(span_s: float, n: int) -> float:
-    bins = max(1, min(MAX_TIME_BINS, n // REQUESTS_PER_BIN))
+def _bin_width(span_s: float, n: int, max_bins: int) -> float:
+    bins = max(1, min(max_bins, n // REQUESTS_PER_BIN))
     wanted = span_s / bins
     return next((step for step in BIN_STEPS_S if step >= wanted), math.ceil(wanted / 86400) * 86400.0)
 
@@ -135,15 +144,18 @@ def _bin_width(span_s: float, n: int) -> float:
 def _filled(found: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     """Rows with the bins that no request was due in, so that a gap in the traffic is seen as one."""
     by_bin = {one[0]: one for one in found}
-    return [by_bin.get(number, (number, 0, 0, 0, None)) for number in range(found[0][0], found[-1][0] + 1)]
+    return [by_bin.get(number, (number, 0, 0, 0, 0, None)) for number in range(found[0][0], found[-1][0] + 1)]
 
 
-def _time_bin(bin_s: float, number: int, n: int, failed: int, observed: int, values: list[float] | None) -> TimeBin:
+def _time_bin(
+    bin_s: float, number: int, n: int, failed: int, not_served: int, observed: int, values: list[float] | None
+) -> TimeBin:
     p50, p95 = values if values is not None else (None, None)
     return TimeBin(
-        start_s=number * bin_s,
+        start_s=round(number * bin_s, 6),  # 3 x 0.1 s is 0.3 s
         n=n,
         failed=failed,
+        not_served=not_served,
         p50=quantile(p50, observed, 0.50),
         p95=quantile(p95, observed, 0.95),
     )
@@ -163,7 +175,7 @@ def latency_heatmap(
         label=label,
         rows=row_labels(grid),
         columns=tuple(str(value) for value in grid.column_values),
-        cells=tuple(tuple(HeatCell(value=cell.value, n=cell.n, few=cell.few) for cell in line) for line in grid.cells),
+        cells=grid.cells,
         thresholds_s=tuple(_strictest(objectives, figure, low, high) for low, high in pairwise(grid.row_edges)),
     )
 

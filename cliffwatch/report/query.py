@@ -6,11 +6,8 @@ from typing import Any
 
 import duckdb
 
-from cliffwatch.cost.work import in_phase
-from cliffwatch.records.schema import FAILURES, Outcome, Phase
-
-OK = f"outcome = '{Outcome.OK}'"
-FAILED = f"outcome IN ({', '.join(repr(str(outcome)) for outcome in sorted(FAILURES))})"
+from cliffwatch.records.conditions import OK, in_phase
+from cliffwatch.records.schema import Phase
 
 
 def rows(connection: duckdb.DuckDBPyConnection, columns: str, condition: str, tail: str = "") -> list[tuple[Any, ...]]:

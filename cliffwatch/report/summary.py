@@ -9,12 +9,13 @@ import duckdb
 from pydantic import BaseModel, ConfigDict
 
 from cliffwatch.cost.price import Price
-from cliffwatch.cost.work import Work, in_phase, measure_work
+from cliffwatch.cost.work import Work, measure_work
+from cliffwatch.records.conditions import OK, in_phase
 from cliffwatch.records.folder import SLO_FILE
 from cliffwatch.records.manifest import Manifest, Verdict, VerdictState
 from cliffwatch.records.reader import RunReader
 from cliffwatch.records.schema import FAILURES, Outcome, Phase
-from cliffwatch.report.query import OK, ok_in, row, rows
+from cliffwatch.report.query import ok_in, row, rows
 from cliffwatch.slo.judge import judge, partial_note, price_of
 from cliffwatch.slo.judgement import Judgement, Quantile
 from cliffwatch.slo.quantiles import PERCENTILES, quantiles

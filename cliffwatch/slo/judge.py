@@ -8,7 +8,8 @@ import duckdb
 
 from cliffwatch.config import check_config
 from cliffwatch.cost.price import HardwareCost, Price, price
-from cliffwatch.cost.work import Work, in_phase, measure_work
+from cliffwatch.cost.work import Work, measure_work
+from cliffwatch.records.conditions import FAILED, OK, in_phase, outcome_in
 from cliffwatch.records.figures import CENSORED, FIGURES
 from cliffwatch.records.manifest import FILE_NAME, Manifest, RunState
 from cliffwatch.records.reader import RunReader
@@ -19,8 +20,6 @@ from cliffwatch.slo.quantiles import PERCENTILES, quantiles
 from cliffwatch.slo.sli import SLIS
 from cliffwatch.slo.spec import Objective, SloFile
 from cliffwatch.stats.wilson import wilson
-
-OK = f"outcome = '{Outcome.OK}'"
 
 
 def judge(reader: RunReader, slo: SloFile, *, phase: Phase | None = Phase.MEASURED) -> Judgement:
@@ -76,7 +75,7 @@ class _Sql:
         if self.figure is None:
             self.censored = "FALSE"
             excluded = set() if client_errors else {Outcome.HTTP_4XX}
-            self.good, self.bad = OK, _any_of(sorted(FAILURES - excluded))
+            self.good, self.bad = OK, outcome_in(FAILURES - excluded)
             self.unknown = "FALSE"
             self.kept = "TRUE"
             return
@@ -116,11 +115,7 @@ def _censored(objective: Objective, figure: str) -> str:
     waited = FIGURES[figure].waited_sql
     if waited is None:
         return "FALSE"
-    return f"({figure} IS NULL AND {_any_of(CENSORED)} AND coalesce({waited} >= {objective.threshold!r}, FALSE))"
-
-
-def _any_of(outcomes: Any) -> str:
-    return f"outcome IN ({', '.join(repr(str(one)) for one in outcomes)})"
+    return f"({figure} IS NULL AND {outcome_in(CENSORED)} AND coalesce({waited} >= {objective.threshold!r}, FALSE))"
 
 
 def _totals(objectives: list[_Sql]) -> str:
@@ -129,7 +124,7 @@ def _totals(objectives: list[_Sql]) -> str:
     terms = {
         "sent": f"count(*) FILTER (outcome <> '{Outcome.LATE}')",
         "ok": f"count(*) FILTER ({OK})",
-        "failed": f"count(*) FILTER ({_any_of(sorted(FAILURES))})",
+        "failed": f"count(*) FILTER ({FAILED})",
         "kept": f"count(*) FILTER ({kept})",
     }
     return ", ".join(f"{sql} AS {name}" for name, sql in terms.items()) + " FROM requests WHERE TRUE"

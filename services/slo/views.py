@@ -6,10 +6,11 @@ import math
 from typing import Any
 
 from cliffwatch.errors import RunError
+from cliffwatch.records.conditions import OK
 from cliffwatch.records.figures import FIGURES
 from cliffwatch.records.reader import RunReader
-from cliffwatch.records.schema import FAILURES, NOT_SERVED, Outcome, Phase
-from cliffwatch.report.plots import row_labels
+from cliffwatch.records.schema import Outcome, Phase
+from cliffwatch.report import plots
 from cliffwatch.report.summary import Report
 from cliffwatch.stats import sample_needs
 from cliffwatch.surface.grid import heatmap
@@ -30,9 +31,6 @@ from services.slo.store import ListedRun
 NO_DATA = "no data yet"
 NO_SLO = "no SLO file: start the run, or this service, with --slo FILE to have it judged"
 LEVELS = (0.5, 0.9, 0.95, 0.99, 0.999)
-WIDTHS_S = tuple(step * 10.0**power for power in range(-1, 7) for step in (1, 2, 5))
-REQUESTS_A_BIN = 40  # twice what a P95 needs to be shown, since arrivals vary
-OK = f"outcome = '{Outcome.OK.value}'"
 
 
 def item(run: ListedRun) -> RunItem:
@@ -138,7 +136,7 @@ def surface(run_id: str, reader: RunReader, asked: HeatmapParameters) -> Heatmap
         phase=asked.phase,
         row_name=asked.rows.replace("_", " "),
         row_edges=list(grid.row_edges),
-        row_labels=list(row_labels(grid)),
+        row_labels=list(plots.row_labels(grid)),
         column_name=asked.columns,
         column_labels=[str(value) for value in grid.column_values],
         values=[[_known(cell.value) for cell in row] for row in grid.cells],
@@ -151,55 +149,26 @@ def surface(run_id: str, reader: RunReader, asked: HeatmapParameters) -> Heatmap
 
 
 def timeline(run_id: str, reader: RunReader, asked: TimelineParameters) -> Timeline:
-    """A metric and the failures over the run, in bins wide enough that most hold enough requests for a P95."""
+    """A metric and the failures over the run."""
     with reader.session() as connection:
-        count, first_s, last_s = connection.execute(
-            "SELECT count(*), min(intended_ns) / 1e9, max(intended_ns) / 1e9 FROM requests WHERE phase = ?",
-            [asked.phase],
-        ).fetchone() or (0, None, None)
-        width_s = _width_s(count, first_s, last_s, asked.bins) if count else None
-        found = connection.execute(_timeline_sql(asked.metric), [width_s, asked.phase]).fetchall() if count else []
-    bins = {row[0]: row[1:] for row in found}
-    span = range(min(bins), max(bins) + 1) if bins else range(0)
-    columns = [bins.get(number, (None, 0, 0, 0, 0)) for number in span]
-    needs = [sample_needs(p).shown for p in (0.5, 0.95)]
-    p50, p95 = (
-        [_known(values[i]) if values and n >= needs[i] else None for values, n, *_ in columns] for i in range(2)
-    )
+        found = plots.timeline(connection, label(asked.metric), asked.metric, Phase(asked.phase), max_bins=asked.bins)
+    bins = found.bins
     return Timeline(
         run=run_id,
         metric=asked.metric,
-        label=label(asked.metric),
+        label=found.label,
         unit=FIGURES[asked.metric].unit,
         phase=asked.phase,
-        width_s=width_s,
-        start_s=[round(number * width_s, 6) for number in span] if width_s else [],
-        p50=p50,
-        p95=p95,
-        counts=[column[1] for column in columns],
-        requests=[column[2] for column in columns],
-        failed=[column[3] for column in columns],
-        not_served=[column[4] for column in columns],
+        width_s=found.bin_s if bins else None,
+        start_s=[one.start_s for one in bins],
+        p50=[_known(one.p50.value) for one in bins],
+        p95=[_known(one.p95.value) for one in bins],
+        counts=[one.p50.n for one in bins],
+        requests=[one.n for one in bins],
+        failed=[one.failed for one in bins],
+        not_served=[one.not_served for one in bins],
         note=None if bins else NO_DATA,
     )
-
-
-def _width_s(count: int, first_s: float, last_s: float, bins: int) -> float:
-    """The least width of 1, 2 or 5 times a power of ten that keeps to `bins` bins with enough requests in them."""
-    fitting = min(bins, math.ceil(count / REQUESTS_A_BIN))
-    least_s = max(last_s - first_s, WIDTHS_S[0]) / fitting
-    return next((width_s for width_s in WIDTHS_S if width_s >= least_s), least_s)
-
-
-def _timeline_sql(metric: str) -> str:
-    failed = ", ".join(f"'{outcome.value}'" for outcome in sorted(FAILURES))
-    not_served = ", ".join(f"'{outcome.value}'" for outcome in sorted(NOT_SERVED))
-    return f"""
-        SELECT floor(intended_ns / 1e9 / ?)::BIGINT AS bin, quantile_cont({metric}, [0.5, 0.95]) FILTER ({OK}),
-            count({metric}) FILTER ({OK}), count(*), count(*) FILTER (outcome IN ({failed})),
-            count(*) FILTER (outcome IN ({not_served}))
-        FROM requests WHERE phase = ? GROUP BY bin
-    """  # noqa: S608  a metric is a name in FIGURES
 
 
 def tally(reader: RunReader) -> dict[tuple[str, str], int]:
