@@ -78,13 +78,25 @@ def run(
         if master:
             _join(master, workers, [name for name, value in given.items() if value], token_file)
             return
-        preparation = prepare(Settings.of({**given, "token_file": token_file}))
+        settings = Settings.of({**given, "token_file": token_file})
+        with _patience(f"asking {settings.target} how it serves and counts tokens ..."):
+            preparation = prepare(settings)
         for note in preparation.notes:
             print(f"cliffwatch: {note}", file=sys.stderr)  # noqa: T201
         code = _Run(preparation, workers, expect, bind).code(as_json=as_json, report=not no_report)
     except KeyboardInterrupt:
         code = ExitCode.INTERRUPTED
     raise typer.Exit(code)
+
+
+@contextmanager
+def _patience(text: str) -> Iterator[None]:
+    """Say `text` when what follows takes longer than a person waits without a word."""
+    timer = gevent.spawn_later(_PATIENCE_S, print, f"cliffwatch: {text}", file=sys.stderr)
+    try:
+        yield
+    finally:
+        timer.kill()
 
 
 class _Run:

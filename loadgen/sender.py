@@ -16,8 +16,6 @@ from loadgen.connection import Sink, Transfer
 from loadgen.origin import Origin
 from loadgen.transport import request_bytes
 
-MAX_GAP_US = (1 << 32) - 1
-
 
 class Builder(Protocol):
     """Makes a plan's prompts."""
@@ -172,7 +170,7 @@ def _prompt_ttfts_us(result: StreamResult, sent_ns: int | None) -> list[int] | N
     known = [at_ns for at_ns in firsts if at_ns is not None]
     if sent_ns is None or not known or len(known) != len(firsts):
         return None
-    return [min(MAX_GAP_US, max(0, at_ns - sent_ns) // 1000) for at_ns in known]
+    return [max(0, at_ns - sent_ns) // 1000 for at_ns in known]
 
 
 def _warnings(prepared: Prepared, transfer: Transfer, result: StreamResult) -> list[str] | None:
