@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,7 @@ from loadgen.settings import OPTIONS, Settings
 
 DEFAULT_MASTER_PORT = 5557
 WORKERS_WITHIN_S = 120.0
+_PATIENCE_S = 2.0
 _EVERY_INTERFACE = {"*", "0.0.0.0", "::"}  # noqa: S104  compared, not bound
 
 app = typer.Typer(add_completion=False)
