@@ -5,7 +5,7 @@
 
 const cliffwatch = (() => {
   const HEAT_STEPS = 8;
-  const plots = new Set();
+  const plots = new Map(); // each with the observer of its element's size
 
   // ---- text ----------------------------------------------------------------------------------------------------
 
@@ -74,7 +74,8 @@ const cliffwatch = (() => {
 
   /** The colour that a custom property has now: `light-dark()` resolved through a probe, for canvas. */
   function color(token) {
-    const probe = node("i", { style: `color: var(--${token}); display: none` });
+    const probe = node("i", { hidden: true });
+    probe.style.color = `var(--${token})`; // through the object model: a page may forbid style attributes
     document.body.append(probe);
     const resolved = getComputedStyle(probe).color;
     probe.remove();
@@ -104,42 +105,76 @@ const cliffwatch = (() => {
     return splits.filter((value) => value >= low && value <= high);
   }
 
-  /** Horizontal or vertical reference lines (thresholds), with their words. */
+  /** Reference lines (thresholds) across the plot, each with its words at a place that the data leaves free. */
   function marks(lines, across) {
     return (plot) => {
-      const { ctx, bbox } = plot;
+      const { ctx, bbox, scales } = plot;
+      const gap = 5 * devicePixelRatio;
       ctx.save();
       ctx.font = `${12 * devicePixelRatio}px system-ui, sans-serif`;
-      for (const line of lines) {
-        const scale = plot.scales[across];
-        if (line.at < scale.min || line.at > scale.max) continue;
+      ctx.textAlign = "left";
+      ctx.textBaseline = "alphabetic";
+      ctx.strokeStyle = ctx.fillStyle = color("ink");
+      ctx.setLineDash([gap, 0.8 * gap]);
+      for (const line of lines.filter((one) => one.at >= scales[across].min && one.at <= scales[across].max)) {
         const at = Math.round(plot.valToPos(line.at, across, true));
-        ctx.strokeStyle = ctx.fillStyle = color("ink");
-        ctx.setLineDash([5 * devicePixelRatio, 4 * devicePixelRatio]);
         ctx.beginPath();
         if (across === "y") { ctx.moveTo(bbox.left, at); ctx.lineTo(bbox.left + bbox.width, at); }
         else { ctx.moveTo(at, bbox.top); ctx.lineTo(at, bbox.top + bbox.height); }
         ctx.stroke();
-        const right = across === "x" && at > bbox.left + bbox.width * 0.6;
-        ctx.textAlign = across === "y" || right ? "right" : "left";
-        const gap = 5 * devicePixelRatio;
-        if (across === "y") ctx.fillText(line.label, bbox.left + bbox.width - gap, at - gap);
-        else ctx.fillText(line.label, at + (right ? -gap : gap), bbox.top + 3 * gap);
+        const width = ctx.measureText(line.label).width;
+        const left = at > bbox.left + bbox.width * 0.6 ? at - gap - width : at + gap;
+        const [x, y] = across === "x" ? [left, bbox.top + 3 * gap] : freePlace(plot, at, width, gap);
+        ctx.fillText(line.label, x, y);
       }
       ctx.restore();
     };
   }
 
-  function mount(element, options, data) {
-    for (const plot of [...plots].filter((one) => !one.root.isConnected || element.contains(one.root))) {
+  /** Where words of this width stand above or below a level line: as far right as no series runs through them. */
+  function freePlace(plot, at, width, gap) {
+    const { bbox } = plot;
+    const rightmost = bbox.left + bbox.width - gap - width;
+    const places = [];
+    for (let x = rightmost; x > bbox.left; x -= width / 4) places.push([x, at - gap], [x, at + 3.2 * gap]);
+    const inside = ([, y]) => y - 2.4 * gap > bbox.top && y + gap < bbox.top + bbox.height;
+    const free = ([x, y]) => !reaches(plot, x - gap, x + width + gap, y - 2.4 * gap, y + gap);
+    return places.find((place) => inside(place) && free(place)) ?? [rightmost, at - gap];
+  }
+
+  /** Whether any stroke between two neighbouring points comes into the box. */
+  function reaches(plot, left, right, top, bottom) {
+    const [xs, ...series] = plot.data;
+    const at = (values, index) => ({ x: plot.valToPos(xs[index], "x", true), y: plot.valToPos(values[index], "y", true) });
+    return series.some((values) => values.some((value, index) => {
+      if (value === null) return false;
+      const from = at(values, index);
+      const to = index + 1 < values.length && values[index + 1] !== null ? at(values, index + 1) : from;
+      if (to.x < left || from.x > right) return false;
+      const heightAt = (x) => (to.x === from.x ? from.y : from.y + ((to.y - from.y) * (x - from.x)) / (to.x - from.x));
+      const ends = [heightAt(Math.max(left, from.x)), heightAt(Math.min(right, to.x))];
+      return Math.max(...ends) > top && Math.min(...ends) < bottom;
+    }));
+  }
+
+  /** End the plot in `element`, and any whose element has left the page. */
+  function unmount(element) {
+    for (const [plot, observer] of plots) {
+      if (plot.root.isConnected && !element.contains(plot.root)) continue;
       plots.delete(plot);
+      observer.disconnect();
       plot.destroy();
     }
+  }
+
+  function mount(element, options, data) {
+    unmount(element);
     element.replaceChildren();
     const size = () => ({ width: Math.max(200, element.clientWidth), height: options.height });
     const plot = new uPlot({ ...options, ...size(), pxAlign: 1 }, data, element);
-    plots.add(plot);
-    new ResizeObserver(() => { if (plot.root.isConnected && plot.width !== size().width) plot.setSize(size()); }).observe(element);
+    const observer = new ResizeObserver(() => { if (plot.width !== size().width) plot.setSize(size()); });
+    observer.observe(element);
+    plots.set(plot, observer);
     keyboard(element, plot);
     return plot;
   }
@@ -157,11 +192,19 @@ const cliffwatch = (() => {
     };
   }
 
-  const empty = (element, text) => element.replaceChildren(node("p", { class: "empty" }, text));
+  const empty = (element, text) => { unmount(element); element.replaceChildren(node("p", { class: "empty" }, text)); };
   const described = (element, text) => { element.setAttribute("role", "group"); element.setAttribute("aria-label", text); };
 
+  const binWidth = ({ data: [xs] }) => (xs.length > 1 ? xs[1] - xs[0] : 1);
+
+  /** A bin is drawn around its start, so the axis goes on for half a bin at both ends: no bar is cut. */
+  const binned = (plot, low, high) => [low - binWidth(plot) / 2, high + binWidth(plot) / 2];
+
+  /** Ticks are no closer than bins: what lies before the first bin is none. */
+  const clockSteps = (plot) => CLOCK_STEPS.filter((step) => step > binWidth(plot) * 0.999);
+
   /**
-   * Lines over time (or any number).
+   * Lines, or bars, over even bins of time (or of any number), at the start of each.
    * data: {label, x, series: [{label, token, values, dash?}], band?: [upper, lower] (series indexes), xLabel, yLabel,
    *        unit: "s" | "share" | "count", xUnit?: "clock" | ..., logY?, thresholds?: [{at, label}], height?, sync?, bars?}
    */
@@ -180,11 +223,11 @@ const cliffwatch = (() => {
     const values = log ? data.series.map((one) => one.values.map((value) => (value > 0 ? value : null))) : data.series.map((one) => one.values);
     return mount(element, {
       height: data.height ?? 240,
-      scales: { x: { time: false }, y: log ? { distr: 3 } : { range: (_plot, _low, high) => [0, high > 0 ? high * 1.08 : 1] } },
+      scales: { x: { time: false, range: binned }, y: log ? { distr: 3 } : { range: (_plot, _low, high) => [0, high > 0 ? high * 1.08 : 1] } },
       series: [{ label: "at", value: (_plot, value) => formatX(value) }, ...series],
       bands: hasBand ? [{ series: data.band.map((index) => index + 1), fill: () => color("band") }] : [],
       axes: [
-        axis(data.xLabel, formatX, { size: 30, ...(data.xUnit === "clock" && { incrs: CLOCK_STEPS }) }),
+        axis(data.xLabel, formatX, { size: 30, ...(data.xUnit === "clock" && { incrs: clockSteps }) }),
         axis(data.yLabel, format, { size: 62, ...(log && { splits: logSplits }), ...(data.unit === "count" && { incrs: COUNT_STEPS }) }),
       ],
       cursor: { sync: data.sync ? { key: data.sync } : undefined, drag: { x: false, y: false } },
@@ -275,7 +318,7 @@ const cliffwatch = (() => {
 
   // ---- theme ---------------------------------------------------------------------------------------------------
 
-  const redraw = () => plots.forEach((plot) => plot.redraw(false));
+  const redraw = () => plots.forEach((_observer, plot) => plot.redraw(false));
 
   /** A button that switches light and dark; the system's choice holds until it is pressed. */
   function themeToggle(button) {

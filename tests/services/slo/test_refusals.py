@@ -177,6 +177,7 @@ def test_every_response_has_security_headers(client: TestClient, run: SyntheticR
     policy = SECURITY_HEADERS["Content-Security-Policy"]
     assert "script-src 'self';" in policy
     assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
 
 
 @pytest.mark.parametrize(
