@@ -18,9 +18,10 @@ from cliffwatch.slo.quantiles import quantile
 from cliffwatch.surface.grid import Cell, Grid, heatmap
 from cliffwatch.units import format_tokens
 
-# A time bin holds this many requests on average, twice what a P95 needs to be shown: it then rests on one or two of
-# them, which is enough to see a trend and is marked as few; more bins would only show noise.
-REQUESTS_PER_BIN = 40
+# A time bin holds at least this many requests on average, half as many again as a P95 needs to be shown: of bins of 30,
+# one in 46 has fewer than 20 (Poisson). Such a P95 rests on one or two requests, which is enough to see a trend and is
+# marked as few; more bins would only show noise.
+REQUESTS_PER_BIN = 30
 MAX_TIME_BINS = 120
 BIN_STEPS_S = (0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 86400)
 MAX_DISTRIBUTION_BINS = 80
