@@ -1,4 +1,4 @@
-"""Percentiles with their n, Wilson intervals, and sketches that merge."""
+"""Percentiles with their n, intervals of percentiles, shares and rates, differences, and sketches that merge."""
 
 from cliffwatch.stats.percentile import Percentile, SampleNeeds, percentile, sample_needs
 from cliffwatch.stats.sketch import Sketch

@@ -6,11 +6,12 @@ from math import sqrt
 from statistics import NormalDist
 
 
-def wilson(successes: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
+def wilson(successes: float, n: float, confidence: float = 0.95) -> tuple[float, float]:
     """Interval (low, high) that holds the true share of successes with the given confidence.
 
     Wilson (1927), without continuity correction. It stays within [0, 1] and is right for shares near 1, where the
-    textbook interval has no width. With n = 0 nothing is known: (0, 1).
+    textbook interval has no width. With n = 0 nothing is known: (0, 1). Counts need not be whole: those of correlated
+    requests are worth less than their number.
 
     Raises:
         ValueError: not 0 <= successes <= n, or not 0 < confidence < 1.
