@@ -77,11 +77,11 @@ FIGURES: dict[str, Figure] = {
     "itl_s": Figure("itl_s", "s", "Inter-token latency: (last - first) / (tokens - 1), mean over a batch's prompts"),
     "tpot_s": Figure(
         _complete(
-            f"CASE WHEN output_tokens >= 2 * batch THEN {_since('last_token_ns', 'first_token_ns')}"
-            f" / ({_TOKENS_EACH} - 1) END"
+            "CASE WHEN output_tokens >= 2 * batch AND last_token_ns > first_token_ns"
+            f" THEN {_since('last_token_ns', 'first_token_ns')} / ({_TOKENS_EACH} - 1) END"
         ),
         "s",
-        "Time per output token after the first: (E2E - TTFT) / (tokens - 1); null under two tokens a prompt",
+        "Time per output token after the first: (E2E - TTFT) / (tokens - 1); null under two tokens or chunks a prompt",
     ),
     "ntpot_s": Figure(
         _complete(f"{_E2E} / nullif({_TOKENS_EACH}, 0)"), "s", "E2E / output tokens, by the mean prompt of a batch"

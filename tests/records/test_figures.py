@@ -74,6 +74,7 @@ def nulls(**changes: Any) -> set[str]:
         ({"connect_ns": None}, {"connect_s"}),  # a kept connection: the lag figures stay known
         ({"output_tokens": 2, "itl_s": None}, {"itl_s", "tpot_s"}),
         ({"output_tokens": 3, "itl_s": None}, {"itl_s", "tpot_s"}),  # one prompt may have one token only
+        ({"last_token_ns": 1290 * MS, "itl_s": None}, {"itl_s", "tpot_s"}),  # all in one chunk: no interval was seen
         ({"output_tokens": 0, "itl_s": None}, {"itl_s", "tpot_s", "ntpot_s"}),
         ({"output_tokens": None, "itl_s": None}, {"itl_s", "tpot_s", "ntpot_s", "output_rate"}),
         ({"first_answer_ns": None}, {"ttfa_s", "ttfa_user_s"}),
