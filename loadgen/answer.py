@@ -46,7 +46,7 @@ class StreamSink:
 
     @property
     def started(self) -> bool:
-        return self.reader.chunks > 0
+        return self.reader.tokens_started
 
     @property
     def done(self) -> bool:

@@ -26,11 +26,6 @@ class Delta(msgspec.Struct, frozen=True, gc=False):
     text: str
     kind: Kind = "answer"
 
-    @property
-    def text_len(self) -> int:
-        """Characters of `text`; at least 1."""
-        return len(self.text)
-
 
 class Usage(msgspec.Struct, frozen=True, gc=False):
     """Token counts as a server gave them; null where it gave none.

@@ -151,7 +151,7 @@ def test_what_servers_send_beside_strict_json_is_read(data: bytes) -> None:
 
 def test_half_a_surrogate_pair_is_text() -> None:
     chunk = COMPLETIONS.decode(b'{"choices":[{"index":0,"text":"\\ud83d"}]}')
-    assert chunk.deltas[0].text_len == 1
+    assert len(chunk.deltas[0].text) == 1
 
 
 @pytest.mark.parametrize("name", DIALECTS)
