@@ -30,6 +30,7 @@ WORKLOAD: dict[str, Any] = {
     "warmup": {"requests": 5},
     "requests": 120,
 }
+FAST = {**WORKLOAD, "arrivals": {"kind": "poisson", "rate": 15}}
 
 
 def totals(result: Run) -> dict[str, int]:
@@ -75,7 +76,7 @@ def assert_complete(result: Run, requests: int) -> None:
 @pytest.mark.parametrize("workers", [1, 2])
 def test_llama_cpp_counts_what_the_run_counts(llama_cpp_server: Server, tmp_path: Path, workers: int) -> None:
     before = scrape(llama_cpp_server.url)
-    result = run(WORKLOAD, llama_cpp_server.url, tmp_path, "--workers", str(workers))
+    result = run(FAST, llama_cpp_server.url, tmp_path, "--workers", str(workers))
     growth = Growth(before, scrape(llama_cpp_server.url))
     assert_complete(result, 120)
     sums = totals(result)
@@ -117,7 +118,7 @@ def test_a_closed_loop_keeps_its_users_busy_and_agrees_too(llama_cpp_server: Ser
 
 
 def test_the_judged_run_is_json_with_the_same_count(llama_cpp_server: Server, tmp_path: Path) -> None:
-    workload = {**WORKLOAD, "requests": 40, "warmup": {"requests": 2}}
+    workload = {**FAST, "requests": 40, "warmup": {"requests": 2}}
     result = run(workload, llama_cpp_server.url, tmp_path, "--slo", "demo", "--json")
     assert result.code in {0, 1}, result.output  # met or missed: a busy machine decides
     document = json.loads(result.output[result.output.index("{") :])

@@ -3,8 +3,9 @@
     python -m tests.servers.tiny_model gguf tiny.gguf
     python -m tests.servers.tiny_model huggingface tiny --hidden 512 --layers 8
 
-It speaks nonsense, at the pace and through the code paths of a real model. The tokenizer is a byte-level BPE trained on
-the language reference that every Python carries, so nothing is downloaded.
+It speaks nonsense, at the pace and through the code paths of a real model; each of its tokens is visible text, so that
+an answer of few tokens is never an empty one. The tokenizer is a byte-level BPE trained on the language reference that
+every Python carries, so nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -75,8 +76,17 @@ def train_tokenizer() -> Tokenizer:
     return tokenizer
 
 
-def weights(shape: Shape, seed: int = 0) -> Iterator[tuple[str, str, NDArray[np.float32]]]:
-    """Every tensor as (GGUF name, Hugging Face name, values), small and random, norms at one."""
+def silent_tokens(tokenizer: Tokenizer) -> list[int]:
+    """Tokens that are no text by themselves: special ones, and pieces of a character."""
+    texts = ((token, tokenizer.decode([token])) for token in range(VOCABULARY))
+    return [token for token, text in texts if not text or "\ufffd" in text]
+
+
+def weights(shape: Shape, silent: list[int], seed: int = 0) -> Iterator[tuple[str, str, NDArray[np.float32]]]:
+    """Every tensor as (GGUF name, Hugging Face name, values), small and random, norms at one.
+
+    The output rows of `silent` tokens are zero: among two thousand random logits, zero is never the largest.
+    """
     random = np.random.default_rng(seed)
     width = {"h": shape.hidden, "f": shape.feed_forward}
 
@@ -85,7 +95,9 @@ def weights(shape: Shape, seed: int = 0) -> Iterator[tuple[str, str, NDArray[np.
 
     yield "token_embd.weight", "model.embed_tokens.weight", matrix(VOCABULARY, shape.hidden)
     yield "output_norm.weight", "model.norm.weight", np.ones(shape.hidden, np.float32)
-    yield "output.weight", "lm_head.weight", matrix(VOCABULARY, shape.hidden)
+    output = matrix(VOCABULARY, shape.hidden)
+    output[silent] = 0
+    yield "output.weight", "lm_head.weight", output
     for layer in range(shape.layers):
         for gguf_name, hf_name, size in LAYER_WEIGHTS:
             values = matrix(width[size[0]], width[size[1]])
@@ -97,9 +109,10 @@ def weights(shape: Shape, seed: int = 0) -> Iterator[tuple[str, str, NDArray[np.
 
 def write_gguf(path: Path, shape: Shape) -> None:
     """One GGUF file with 16-bit matrices and the tokenizer inside."""
-    tokenizer = json.loads(train_tokenizer().to_str())["model"]
-    tokens = sorted(tokenizer["vocab"], key=tokenizer["vocab"].__getitem__)
-    merges = [pair if isinstance(pair, str) else " ".join(pair) for pair in tokenizer["merges"]]
+    tokenizer = train_tokenizer()
+    bpe = json.loads(tokenizer.to_str())["model"]
+    tokens = sorted(bpe["vocab"], key=bpe["vocab"].__getitem__)
+    merges = [pair if isinstance(pair, str) else " ".join(pair) for pair in bpe["merges"]]
     writer = gguf.GGUFWriter(path, "llama")
     writer.add_name("tiny-random-llama")
     writer.add_context_length(CONTEXT)
@@ -124,7 +137,7 @@ def write_gguf(path: Path, shape: Shape) -> None:
     writer.add_pad_token_id(SPECIAL.index(PAD))
     writer.add_add_bos_token(False)
     writer.add_chat_template(CHAT_TEMPLATE)
-    for name, _, values in weights(shape):
+    for name, _, values in weights(shape, silent_tokens(tokenizer)):
         writer.add_tensor(name, values.astype(np.float16) if values.ndim == 2 else values)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -165,8 +178,9 @@ def write_huggingface(folder: Path, shape: Shape) -> None:
     }
     (folder / "config.json").write_text(json.dumps(config, indent=2))
     (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer_config, indent=2))
-    train_tokenizer().save(str(folder / "tokenizer.json"))
-    tensors = {name: values.astype(np.float16) for _, name, values in weights(shape)}
+    tokenizer = train_tokenizer()
+    tokenizer.save(str(folder / "tokenizer.json"))
+    tensors = {name: values.astype(np.float16) for _, name, values in weights(shape, silent_tokens(tokenizer))}
     write_safetensors(folder / "model.safetensors", tensors)
 
 
