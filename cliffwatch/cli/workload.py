@@ -11,7 +11,7 @@ from rich.console import Console
 from cliffwatch.errors import InputError
 from cliffwatch.workload.picture import render
 from cliffwatch.workload.preview import preview
-from cliffwatch.workload.spec import load_workload, preset_names, preset_text
+from cliffwatch.workload.spec import Workload, load_workload, preset_names, preset_text
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Preview, check and create workload files.")
 
@@ -42,8 +42,17 @@ def check(workload: str = _WORKLOAD) -> None:
     spec = load_workload(workload)
     seconds = f"{spec.duration:g} s" if spec.duration else ""
     requests = f"{spec.requests:,} requests" if spec.requests else ""
-    pace = f"{spec.users:,} users in a closed loop" if spec.users else f"{spec.arrivals.kind} arrivals, {spec.rate:g}/s"
-    typer.echo(f"{spec.name}: well formed; {pace}, for {' or '.join(filter(None, (seconds, requests)))}")
+    typer.echo(f"{spec.name}: well formed; {_pace(spec)}, for {' or '.join(filter(None, (seconds, requests)))}")
+
+
+def _pace(spec: Workload) -> str:
+    if spec.users:
+        return f"{spec.users:,} users in a closed loop"
+    if spec.rate is not None:
+        return f"{spec.arrivals.kind} arrivals, {spec.rate:g}/s"
+    expected = spec.expected_requests(spec.duration) if spec.duration else None
+    mean = f", {expected / spec.duration:.4g}/s on average" if expected and spec.duration else ""
+    return f"{spec.arrivals.kind} arrivals{mean}"
 
 
 @app.command()

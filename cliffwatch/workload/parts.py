@@ -1,4 +1,4 @@
-"""The parts of a workload file: arrivals, lengths, batches, cache, phases, deadlines, sampling."""
+"""The parts of a workload file but for its arrivals: lengths, batches, cache, phases, deadlines, sampling."""
 
 from __future__ import annotations
 
@@ -24,30 +24,6 @@ Line = Annotated[str, AfterValidator(_one_line)]
 Tokens = Annotated[TokenCount, Field(ge=1, le=MAX_TOKENS)]
 PositiveSeconds = Annotated[Seconds, Field(gt=0, le=MAX_DURATION_S)]
 Rate = Annotated[Number, Field(ge=0.001, le=1_000_000)]
-
-
-class ConstantArrivals(ConfigModel):
-    """Open loop: arrival k at k / rate."""
-
-    kind: Literal["constant"]
-    rate: Rate
-
-
-class PoissonArrivals(ConfigModel):
-    """Open loop: independent exponential gaps of mean 1 / rate, as many independent callers make."""
-
-    kind: Literal["poisson"]
-    rate: Rate
-
-
-class ConcurrencyArrivals(ConfigModel):
-    """Closed loop: each of `users` sends its next request when the last one ended."""
-
-    kind: Literal["concurrency"]
-    users: Annotated[WholeNumber, Field(ge=1, le=100_000)]
-
-
-Arrivals: TypeAlias = Annotated[ConstantArrivals | PoissonArrivals | ConcurrencyArrivals, Field(discriminator="kind")]
 
 
 class FixedLength(ConfigModel):

@@ -29,7 +29,8 @@ ARRIVALS_PER_BIN = 5
 @dataclass(frozen=True)
 class Gaps:
     """Times between arrivals: `cv` is their deviation over their mean; `dispersion` the variance over the mean of the
-    arrivals in `bins` windows of `bin_s`. Both are 1 for Poisson arrivals and 0 for constant ones; null if too few."""
+    arrivals in `bins` windows of `bin_s`. Both are 1 for Poisson arrivals and 0 for constant ones, and larger where the
+    rate changes; null if too few."""
 
     n: int
     mean_s: float | None
@@ -77,7 +78,8 @@ class Preview:
     Attributes:
         expected_requests: of the whole load; null where the server's pace decides.
         duration_s: length of the load as far as previewed; null where the server's pace decides.
-        rate_asked, rate_achieved: requests a second, the second from the planned arrivals; null in a closed loop.
+        rate_asked, rate_achieved: requests a second on average over `duration_s`, the second from the planned
+            arrivals; null in a closed loop.
         by_phase: null where the clock decides it while running (a closed loop with a warm-up by time).
         shared_input_tokens: those of `total_input_tokens` that are a shared prefix.
         arrivals_over_time: arrivals in equal parts of `duration_s`.
@@ -123,7 +125,8 @@ def preview(workload: Workload, *, shards: int = 1, limit: int = MAX_PREVIEWED) 
     plan, complete = _columns(workload, limit)
     n = len(plan)
     duration = _duration_s(workload, plan, complete)
-    gaps = _gaps(plan.intended_ns, workload.rate, duration) if workload.rate and duration else None
+    asked = _mean_rate(workload, duration)
+    gaps = _gaps(plan.intended_ns, asked, duration) if asked and duration else None
     prefixed = int((plan.prefix_group != NO_PREFIX).sum())
     return Preview(
         name=workload.name,
@@ -136,8 +139,8 @@ def preview(workload: Workload, *, shards: int = 1, limit: int = MAX_PREVIEWED) 
         complete=complete,
         expected_requests=n if complete else _expected(workload),
         duration_s=duration,
-        rate_asked=workload.rate,
-        rate_achieved=1 / gaps.mean_s if gaps and gaps.mean_s else None,
+        rate_asked=asked,
+        rate_achieved=_planned_rate(workload, n, duration, gaps),
         gaps=gaps,
         input_tokens=_lengths(plan.input_tokens),
         output_tokens=_lengths(plan.output_tokens),
@@ -182,8 +185,19 @@ def _duration_s(workload: Workload, plan: PlanBlock, complete: bool) -> float | 
 
 
 def _expected(workload: Workload) -> float | None:
-    by_time = workload.rate * workload.duration if workload.rate and workload.duration else None
+    by_time = workload.expected_requests(workload.duration) if workload.duration else None
     return min((count for count in (workload.requests, by_time) if count is not None), default=None)
+
+
+def _mean_rate(workload: Workload, duration_s: float | None) -> float | None:
+    expected = workload.expected_requests(duration_s) if duration_s else None
+    return expected / duration_s if expected and duration_s else None
+
+
+def _planned_rate(workload: Workload, n: int, duration_s: float | None, gaps: Gaps | None) -> float | None:
+    if workload.rate is None:
+        return n / duration_s if workload.open_loop and duration_s else None
+    return 1 / gaps.mean_s if gaps and gaps.mean_s else None
 
 
 def _gaps(intended_ns: Column, rate: float, duration_s: float) -> Gaps:

@@ -86,13 +86,13 @@ def plan_blocks(workload: Workload, *, size: int = BLOCK) -> Iterator[PlanBlock]
     end_ns = None if workload.duration is None or not workload.open_loop else round(workload.duration * 1e9)
     first = 0
     for times in ARRIVALS[workload.arrivals.kind](workload.arrivals, rng["arrivals"], size):
-        count = size if limit is None else min(size, limit - first)
+        count = len(times) if limit is None else min(len(times), limit - first)
         if end_ns is not None:
             count = min(count, int(np.searchsorted(times, end_ns)))
         if count:
             yield _block(workload, rng, first, times, count)
-        first += size
-        if count < size or first == limit:
+        first += len(times)
+        if count < len(times) or first == limit:
             return
 
 

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import numpy as np
 from pydantic import Field, ValidationInfo, field_validator
 
 from cliffwatch.config import ConfigModel, check_config, load_config, parse_config
 from cliffwatch.cost.price import HardwareCost
 from cliffwatch.errors import InputError
 from cliffwatch.units import WholeNumber
+from cliffwatch.workload.arrival_parts import Arrivals, ConcurrencyArrivals, SteadyArrivals
+from cliffwatch.workload.curves import CURVES
 from cliffwatch.workload.parts import (
     MAX_DURATION_S,
     MAX_REQUESTS,
-    Arrivals,
     Batch,
     Cache,
     ColdStart,
-    ConcurrencyArrivals,
     Length,
     Line,
     LogNormalLength,
@@ -66,7 +68,7 @@ class Workload(ConfigModel):
     @classmethod
     def _within_a_month(cls, value: Any, info: ValidationInfo) -> Any:
         requests, duration = info.data.get("requests"), info.data.get("duration")
-        if requests and not duration and requests > getattr(value, "rate", requests) * MAX_DURATION_S:
+        if requests and not duration and requests > due_by(value, MAX_DURATION_S):
             raise ValueError(f"takes over 30 days for {requests} requests; allowed: a higher rate, or a duration")
         return value
 
@@ -114,18 +116,31 @@ class Workload(ConfigModel):
 
     @property
     def rate(self) -> float | None:
-        """Requests a second asked for; None in a closed loop, where the server decides."""
-        return None if isinstance(self.arrivals, ConcurrencyArrivals) else self.arrivals.rate
+        """Requests a second asked for, where it is one rate: None for rates that change, and in a closed loop."""
+        return getattr(self.arrivals, "rate", None)
 
     @property
     def users(self) -> int | None:
         """Users of a closed loop; None in an open one."""
         return self.arrivals.users if isinstance(self.arrivals, ConcurrencyArrivals) else None
 
+    def expected_requests(self, seconds: float) -> float | None:
+        """Requests due by so many seconds; None in a closed loop."""
+        return due_by(self.arrivals, seconds) if self.open_loop else None
+
     @property
     def planned_requests(self) -> int | None:
         """How many requests there will be, where only `requests` ends the load; None where time decides."""
         return self.requests if self.duration is None else None
+
+
+def due_by(arrivals: Arrivals, seconds: float) -> float:
+    """Requests due by so many seconds; without bound in a closed loop."""
+    if isinstance(arrivals, ConcurrencyArrivals):
+        return math.inf
+    if isinstance(arrivals, SteadyArrivals):
+        return arrivals.rate * seconds
+    return float(CURVES[arrivals.kind](arrivals).expected(np.array([seconds]))[0])
 
 
 PRESETS = resources.files("cliffwatch.workload") / "presets"

@@ -73,6 +73,12 @@ def test_check_tells_the_load_in_a_line(tmp_path: Path) -> None:
     assert run("check", str(path)) == "workload: well formed; constant arrivals, 2/s, for 5 s or 20 requests\n"
 
 
+def test_check_tells_the_mean_of_a_changing_rate(tmp_path: Path) -> None:
+    path = tmp_path / "w.yaml"
+    path.write_text("duration: 40s\narrivals: {kind: bursts, on: 10s, off: 10s, on_rate: 3}\n")
+    assert run("check", str(path)) == "workload: well formed; bursts arrivals, 1.5/s on average, for 40 s\n"
+
+
 @pytest.mark.parametrize("command", ["check", "preview"])
 def test_a_fault_names_the_file_and_the_field(tmp_path: Path, command: str) -> None:
     path = tmp_path / "w.yaml"

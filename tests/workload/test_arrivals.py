@@ -9,6 +9,7 @@ from itertools import islice
 import numpy as np
 import pytest
 
+from cliffwatch.workload.curves import CURVES
 from cliffwatch.workload.schedule import plan_blocks
 from cliffwatch.workload.spec import Workload
 from tests.workload.statistics import KOLMOGOROV, Z, dispersion_z, kolmogorov, lag_z
@@ -71,3 +72,103 @@ def test_a_closed_loop_has_no_times_and_no_end_but_its_count() -> None:
     arrivals = {"kind": "concurrency", "users": 3}
     assert times_ns(requests=5000, arrivals=arrivals).tolist() == [0] * 5000
     assert len(times_ns(limit=100_000, duration="1s", arrivals=arrivals)) == 100_000
+
+
+@pytest.mark.parametrize("burstiness", [0.25, 0.5, 1.0, 4.0, 25.0])
+def test_gamma_keeps_the_rate_and_has_the_cv_of_its_burstiness(burstiness: float) -> None:
+    """Rate within 1 %, CV within 2 %: with 200,000 gaps both bounds are over 4 deviations of a right generator away
+    (the least: a CV of 2 has a deviation of 0.5 %)."""
+    times = times_ns(seed=11, requests=200_000, arrivals={"kind": "gamma", "rate": 200, "burstiness": burstiness})
+    gaps = np.diff(times)
+    assert 200_000 / times[-1] * 1e9 == pytest.approx(200, rel=0.01)
+    assert gaps.std(ddof=1) / gaps.mean() == pytest.approx(1 / math.sqrt(burstiness), rel=0.02)
+    assert abs(lag_z(gaps.tolist())) < Z
+
+
+def test_gamma_of_burstiness_one_is_poisson() -> None:
+    times = times_ns(seed=12, requests=20_000, arrivals={"kind": "gamma", "rate": 50, "burstiness": 1})
+    gaps = np.diff(times, prepend=0) / 1e9
+    assert kolmogorov(gaps.tolist(), lambda gap: -math.expm1(-gap * 50)) < KOLMOGOROV
+
+
+def test_gamma_is_erlang_at_two() -> None:
+    times = times_ns(seed=13, requests=20_000, arrivals={"kind": "gamma", "rate": 10, "burstiness": 2})
+    gaps = np.diff(times) / 1e9
+    # sum of two exponentials of rate 20: 1 - exp(-x) (1 + x), x = 20 t
+    assert kolmogorov(gaps.tolist(), lambda gap: 1 - math.exp(-20 * gap) * (1 + 20 * gap)) < KOLMOGOROV
+
+
+@pytest.mark.parametrize("burstiness", [0.1, 10])
+def test_gamma_has_its_rate_from_the_first_moment(burstiness: float) -> None:
+    """Over 2,000 seeds the first 2 s have the mean of any 2 s; a process that began with an arrival would miss it by
+    (CV^2 - 1) / 2, which is 4.5 or -0.45 of 8."""
+    arrivals = {"kind": "gamma", "rate": 4, "burstiness": burstiness}
+    lots = (Workload.model_validate({"seed": seed, "duration": 2, "arrivals": arrivals}) for seed in range(2000))
+    counts = [sum(len(block) for block in plan_blocks(lot, size=64)) for lot in lots]
+    assert abs(np.mean(counts) - 8) < Z * np.std(counts) / math.sqrt(2000)
+
+
+MODULATED = [
+    {"kind": "ramp", "start_rate": 5, "end_rate": 50, "over": 600},
+    {"kind": "ramp", "end_rate": 40, "over": 900},
+    {"kind": "ramp", "shape": "geometric", "start_rate": 1, "end_rate": 100, "over": 600},
+    {"kind": "ramp", "shape": "steps", "stages": 6, "end_rate": 30, "over": 900},
+    {"kind": "diurnal", "low": 2, "high": 40, "period": 300},
+    {"kind": "bursts", "on": 10, "off": 20, "on_rate": 60},
+    {"kind": "curve", "points": [{"at": 0, "rate": 9}, {"at": 300, "rate": 30}, {"at": 400, "rate": 0}], "repeat": 600},
+]
+
+
+@pytest.mark.parametrize("arrivals", MODULATED, ids=lambda arrivals: f"{arrivals['kind']}-{arrivals.get('shape', '')}")
+def test_a_changing_rate_is_poisson_on_its_own_clock(arrivals: dict[str, object]) -> None:
+    """Integrals of the rate between arrivals are exponential of mean 1 and independent, and counts over equal parts of
+    the integral disperse as Poisson's: all that there is to an inhomogeneous Poisson process."""
+    workload = Workload.model_validate({"seed": 21, "duration": 900, "arrivals": arrivals})
+    times = times_ns(seed=21, duration=900, arrivals=arrivals)
+    due = CURVES[str(arrivals["kind"])](workload.arrivals).expected(times / 1e9)
+    rescaled = np.diff(due, prepend=0)
+    n = len(rescaled)
+    assert kolmogorov(rescaled.tolist(), lambda gap: -math.expm1(-gap)) < KOLMOGOROV
+    assert abs(rescaled.mean() - 1) < Z / math.sqrt(n)
+    assert abs(rescaled.std(ddof=1) / rescaled.mean() - 1) < Z / math.sqrt(n)
+    assert abs(lag_z(rescaled.tolist())) < Z
+    assert abs(dispersion_z(np.bincount((due / 10).astype(int))[:-1].tolist())) < Z
+    expected = workload.expected_requests(900)
+    assert expected is not None
+    assert abs(n - expected) < Z * math.sqrt(expected)
+
+
+def test_the_rate_of_each_stage_is_the_asked_one() -> None:
+    """Within Z deviations of Poisson counts: 0.5 to 3 a second for 4,000 s each."""
+    arrivals = {"kind": "ramp", "shape": "steps", "end_rate": 3, "stages": 6, "over": 24_000}
+    times = times_ns(seed=5, duration=24_000, arrivals=arrivals)
+    counts = np.bincount((times / 4e12).astype(int), minlength=6)
+    for count, rate in zip(counts.tolist(), (0.5, 1.0, 1.5, 2.0, 2.5, 3.0), strict=True):
+        assert abs(count - 4000 * rate) < Z * math.sqrt(4000 * rate)
+
+
+def test_evenly_spaced_arrivals_of_a_changing_rate_need_no_chance() -> None:
+    ramp = {"kind": "ramp", "shape": "steps", "end_rate": 3, "stages": 3, "over": 6, "spacing": "even"}
+    assert (times_ns(duration=7, arrivals=ramp) / 1e9).tolist() == pytest.approx(
+        [0, 1, 2, 2.5, 3, 3.5, *(4 + third / 3 for third in range(9))]
+    )
+    bursts = {"kind": "bursts", "on": 1, "off": 9, "on_rate": 2, "spacing": "even"}
+    assert (times_ns(requests=6, arrivals=bursts) / 1e9).tolist() == [0, 0.5, 10, 10.5, 20, 20.5]
+
+
+def test_burstiness_of_a_changing_rate_is_that_of_its_own_clock() -> None:
+    arrivals = {"kind": "diurnal", "low": 10, "high": 100, "period": 600, "burstiness": 0.25}
+    workload = Workload.model_validate({"seed": 3, "duration": 3600, "arrivals": arrivals})
+    times = times_ns(seed=3, duration=3600, arrivals=arrivals)
+    rescaled = np.diff(CURVES["diurnal"](workload.arrivals).expected(times / 1e9))
+    assert rescaled.mean() == pytest.approx(1, rel=0.02)  # 198,000 gaps of CV 2: 4.4 deviations
+    assert rescaled.std(ddof=1) / rescaled.mean() == pytest.approx(2, rel=0.02)
+
+
+def test_a_load_ends_where_its_rate_does() -> None:
+    arrivals = {"kind": "curve", "points": [{"at": 0, "rate": 20}, {"at": 10, "rate": 0}]}
+    times = times_ns(duration="1h", arrivals=arrivals)
+    assert times[-1] < 10e9
+    assert abs(len(times) - 100) < Z * 10
+    even = times_ns(duration="1h", arrivals={**arrivals, "spacing": "even"})
+    assert len(even) == 100

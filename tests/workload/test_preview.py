@@ -138,3 +138,14 @@ def test_a_name_is_no_markup() -> None:
 
 def test_no_figure_of_a_million_requests_is_cut_at_80_columns() -> None:
     assert "…" not in drawn(preview(with_changes(load_workload("longtail"), duration=None, requests=1_000_000)))
+
+
+def test_a_changing_rate_is_previewed_by_its_mean() -> None:
+    ramp = {"kind": "ramp", "shape": "steps", "end_rate": 3, "stages": 6, "over": 600}
+    figures = preview(Workload.model_validate({"duration": 600, "arrivals": ramp}))
+    assert figures.rate_asked == pytest.approx(1.75)  # (0.5 + 1 + 1.5 + 2 + 2.5 + 3) / 6
+    assert figures.rate_achieved == figures.n / 600
+    parts = figures.arrivals_over_time
+    assert sum(parts[50:]) > 3 * sum(parts[:10])  # 3/s against 0.5/s
+    limited = with_changes(Workload.model_validate({"duration": 600, "arrivals": ramp}), duration=300)
+    assert preview(limited, limit=10).expected_requests == pytest.approx(300)  # 100 s each of 0.5, 1, 1.5

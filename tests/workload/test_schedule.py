@@ -43,6 +43,27 @@ WORKLOADS = st.builds(
     requests=st.integers(2, 9000),
     duration=st.none() | st.floats(1, 100),
     arrivals=st.fixed_dictionaries({"kind": st.sampled_from(["poisson", "constant"]), "rate": RATES})
+    | st.fixed_dictionaries({"kind": st.just("gamma"), "rate": RATES, "burstiness": st.floats(0.01, 100)})
+    | st.fixed_dictionaries(
+        {
+            "kind": st.just("ramp"),
+            "shape": st.sampled_from(["linear", "geometric"]),
+            "start_rate": RATES,
+            "end_rate": RATES,
+            "over": st.floats(1, 100),
+            "burstiness": st.none() | st.floats(0.01, 100),
+        }
+    )
+    | st.fixed_dictionaries({"kind": st.just("diurnal"), "low": st.just(0.1), "high": RATES, "period": st.just(10)})
+    | st.fixed_dictionaries(
+        {
+            "kind": st.just("bursts"),
+            "on": st.just(1),
+            "off": st.floats(0.1, 9),
+            "on_rate": RATES,
+            "off_rate": st.just(0),
+        }
+    )
     | st.fixed_dictionaries({"kind": st.just("concurrency"), "users": st.integers(1, 50)}),
     lengths=st.sampled_from(
         [
@@ -106,6 +127,19 @@ def test_the_numbers_themselves_are_pinned() -> None:
     """A change here is a change of everyone's traffic: earlier runs could not be repeated."""
     workload = Workload.model_validate({"seed": 7, "requests": 1000, "arrivals": {"kind": "poisson", "rate": 10}})
     assert list(islice(schedule(workload), 2)) == GOLDEN
+
+
+@pytest.mark.parametrize(
+    ("arrivals", "times"),
+    [
+        ({"kind": "gamma", "rate": 10, "burstiness": 0.25}, [703471412, 704795394, 825804595]),
+        ({"kind": "ramp", "end_rate": 10, "over": 20}, [779346465, 2290615061, 2626828133]),
+        ({"kind": "diurnal", "low": 1, "high": 9, "period": 60}, [151819645, 1295835962, 1689834168]),
+    ],
+)
+def test_the_times_of_other_arrivals_are_pinned_too(arrivals: dict[str, object], times: list[int]) -> None:
+    workload = Workload.model_validate({"seed": 7, "requests": 1000, "arrivals": arrivals})
+    assert [plan.intended_ns for plan in islice(schedule(workload), 3)] == times
 
 
 def test_the_hash_is_the_same_in_another_process() -> None:

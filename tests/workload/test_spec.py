@@ -15,6 +15,9 @@ from cliffwatch.workload.spec import Workload, load_workload, preset_names, pres
 BASE = "duration: 60s\narrivals: {kind: poisson, rate: 4}\n"
 
 
+LOAD = "duration: 60s\narrivals: "
+
+
 def read(text: str) -> Workload:
     return parse_config(text, Workload, source="w.yaml")
 
@@ -72,10 +75,25 @@ cost: {gpu_hour_usd: 1.92, gpus: 2}
         ("duration: 60s\narrivals: {kind: poisson, rate: 0}", "arrivals.rate", "0.001"),
         ("duration: 60s\narrivals: {kind: poisson, rate: 4/s}", "arrivals.rate", "a number"),
         ("duration: 60s\narrivals: {kind: poisson, users: 4}", "arrivals.users", "the keys kind, rate"),
-        ("duration: 60s\narrivals: {kind: burst, rate: 4}", "arrivals.kind", "constant, poisson, concurrency"),
+        ("duration: 60s\narrivals: {kind: burst, rate: 4}", "arrivals.kind", "constant, poisson, gamma, ramp"),
         ("duration: 60s\narrivals: {kind: concurrency, users: 0}", "arrivals.users", "greater than or equal to 1"),
         ("duration: 60s\narrivals: {kind: concurrency, users: 1.5}", "arrivals.users", "a whole number"),
         ("duration: 60s", "arrivals", "is missing"),
+        (LOAD + "{kind: gamma, rate: 4}", "arrivals.burstiness", "is missing"),
+        (LOAD + "{kind: gamma, rate: 4, burstiness: 0}", "arrivals.burstiness", "0.01"),
+        (LOAD + "{kind: ramp, end_rate: 3}", "arrivals.over", "is missing"),
+        (LOAD + "{kind: ramp, end_rate: 3, over: 9s, shape: steps}", "arrivals.stages", "is missing"),
+        (LOAD + "{kind: ramp, end_rate: 3, over: 9s, stages: 3}", "arrivals.stages", "no meaning in a linear ramp"),
+        (LOAD + "{kind: ramp, end_rate: 3, over: 9s, shape: geometric}", "arrivals.start_rate", "0.001"),
+        (LOAD + "{kind: ramp, end_rate: 3, over: 9s, burstiness: 2, spacing: even}", "arrivals.burstiness", "evenly"),
+        (LOAD + "{kind: diurnal, low: 4, high: 3}", "arrivals.high", "at least 4"),
+        (LOAD + "{kind: bursts, on: 1s, off: 0, on_rate: 3}", "arrivals.off", "greater than 0"),
+        (LOAD + "{kind: curve, points: []}", "arrivals.points", "1 at least"),
+        (LOAD + "{kind: curve, points: [{at: 0, rate: 0}]}", "arrivals.points", "no rate above zero"),
+        (LOAD + "{kind: curve, points: [{at: 5, rate: 1}, {at: 5, rate: 2}]}", "arrivals.points", "times that rise"),
+        (LOAD + "{kind: curve, points: [{at: 5, rate: 1}], repeat: 5s}", "arrivals.repeat", "above 5 s"),
+        (LOAD + "{kind: concurrency, users: 4, think_time: -1}", "arrivals.think_time", "0"),
+        ("requests: 100\narrivals: {kind: curve, points: [{at: 0, rate: 1}, {at: 9, rate: 0}]}", "arrivals", "30 days"),
         ("arrivals: {kind: poisson, rate: 4}", "requests", "so is duration"),
         ("duration: 0\narrivals: {kind: poisson, rate: 4}", "duration", "greater than 0"),
         ("duration: 60 parsecs\narrivals: {kind: poisson, rate: 4}", "duration", "250ms"),
