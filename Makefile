@@ -53,10 +53,10 @@ tools-chromium: ## Chromium from the distribution's packages (needs root)
 $(TOOLS)/prometheus/.ready: scripts/get_prometheus
 	@scripts/get_prometheus $(@D) && touch $@
 
-$(TOOLS)/vllm/.ready: scripts/get_vllm tests/servers/vllm.lock tests/servers/tiny_model.py $(DEV)
+$(TOOLS)/vllm/.ready: scripts/get_vllm tests/servers/vllm.lock tests/servers/tiny_model.py | $(DEV)
 	@scripts/get_vllm $(@D) "$(PYTHON)" $(BIN)/python && touch $@
 
-$(TOOLS)/compose/.ready: scripts/get_compose $(VENV)/.made
+$(TOOLS)/compose/.ready: scripts/get_compose | $(VENV)/.made
 	@scripts/get_compose $(@D) $(BIN)/python && touch $@
 
 $(VENV)/.made: scripts/make_venv
