@@ -87,7 +87,9 @@ def _environment() -> Environment:
         "count": lambda value: f"{value:,}",
     }  # fmt: skip
     environment.globals |= {
-        "interval": words.interval, "price_figures": words.price_figures, "STATUS": words.STATUS,
+        "interval": words.interval, "seconds_interval": words.seconds_interval, "settling": words.settling,
+        "INTERVAL_NOTE": words.INTERVAL_NOTE, "SETTLING_NOTE": words.SETTLING_NOTE,
+        "price_figures": words.price_figures, "STATUS": words.STATUS,
         "FEW_NOTE": words.FEW_NOTE, "zip": zip,
     }  # fmt: skip
     return environment

@@ -15,7 +15,9 @@ from cliffwatch.records.folder import SLO_FILE
 from cliffwatch.records.manifest import Manifest, Verdict, VerdictState
 from cliffwatch.records.reader import RunReader
 from cliffwatch.records.schema import FAILURES, Outcome, Phase
+from cliffwatch.report.intervals import Intervals, percentile_intervals
 from cliffwatch.report.query import ok_in, row, rows
+from cliffwatch.report.settling import Settling, settle
 from cliffwatch.slo.judge import judge, partial_note, price_of
 from cliffwatch.slo.judgement import Judgement, Quantile
 from cliffwatch.slo.quantiles import PERCENTILES, quantiles
@@ -41,6 +43,13 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
+class SureQuantile(Quantile):
+    """A percentile with its 95 % interval, in seconds: null where the sample is too small (docs/comparison.md)."""
+
+    low: float | None = None
+    high: float | None = None
+
+
 class FigureSummary(_Part):
     """One latency over the successful requests: seconds, null where unknown; `n` is how many requests have it."""
 
@@ -50,7 +59,7 @@ class FigureSummary(_Part):
     mean: float | None
     min: float | None
     max: float | None
-    percentiles: dict[str, Quantile]
+    percentiles: dict[str, SureQuantile]
 
 
 class OutcomeCount(_Part):
@@ -93,6 +102,7 @@ class Report(_Part):
     Attributes:
         partial: why the run is not whole, null when it is.
         price: from the SLO file's cost, else the run's; null where neither tells.
+        settling: where MSER-5 would cut the run's beginning and end, and whether it drifts; nothing was cut by it.
         apart: cold-start and warm-up requests, where the run has any.
     """
 
@@ -109,6 +119,7 @@ class Report(_Part):
     throughput: Throughput
     price: Price | None
     apart: tuple[PhaseSummary, ...]
+    settling: tuple[Settling, ...] = ()
 
     @property
     def invalid(self) -> bool:
@@ -153,14 +164,36 @@ def summarize(reader: RunReader, slo: SloFile | None, *, phase: Phase | None = P
             throughput=_throughput(work),
             price=judgement.price if judgement else price_of(manifest, work),
             apart=tuple(_apart(connection)),
+            settling=settle(connection, _settling_figures(manifest)),
         )
+
+
+def _settling_figures(manifest: Manifest) -> dict[str, str]:
+    pairs = ((label, SHOWN[label][0 if manifest.open_loop else 1]) for label in ("TTFT", "ITL", "E2E"))
+    return {label: figure for label, figure in pairs if figure}
 
 
 def _figures(
     connection: duckdb.DuckDBPyConnection, manifest: Manifest, phase: Phase | None
 ) -> tuple[FigureSummary, ...]:
     chosen = {label: pair[0] if manifest.open_loop else pair[1] for label, pair in SHOWN.items()}
-    return tuple(_figure(connection, label, figure, ok_in(phase)) for label, figure in chosen.items() if figure)
+    found = [_figure(connection, label, figure, ok_in(phase)) for label, figure in chosen.items() if figure]
+    known = {
+        (one.figure, PERCENTILES[name]): (quantile.value, one.n)
+        for one in found
+        for name, quantile in one.percentiles.items()
+        if quantile.value is not None
+    }
+    intervals = percentile_intervals(connection, known, ok_in(phase))
+    return tuple(_with_intervals(one, intervals) for one in found)
+
+
+def _with_intervals(one: FigureSummary, intervals: Intervals) -> FigureSummary:
+    sure = {}
+    for name, quantile in one.percentiles.items():
+        low, high = intervals.get((one.figure, PERCENTILES[name]), (None, None))
+        sure[name] = quantile.model_copy(update={"low": low, "high": high})
+    return one.model_copy(update={"percentiles": sure})
 
 
 def _figure(connection: duckdb.DuckDBPyConnection, label: str, figure: str, condition: str) -> FigureSummary:
@@ -169,9 +202,8 @@ def _figure(connection: duckdb.DuckDBPyConnection, label: str, figure: str, cond
     n, mean, low, high, values = row(
         connection, f"{', '.join(aggregates)}, quantile_cont({figure}, {levels})", condition
     )
-    return FigureSummary(
-        label=label, figure=figure, n=n, mean=mean, min=low, max=high, percentiles=quantiles(values, n)
-    )
+    percentiles = {name: SureQuantile(**dict(one)) for name, one in quantiles(values, n).items()}
+    return FigureSummary(label=label, figure=figure, n=n, mean=mean, min=low, max=high, percentiles=percentiles)
 
 
 def _outcomes(connection: duckdb.DuckDBPyConnection, phase: Phase | None) -> tuple[OutcomeCount, ...]:

@@ -11,10 +11,12 @@ from rich.text import Text
 
 from cliffwatch.cost.price import Price
 from cliffwatch.records.manifest import VerdictState
-from cliffwatch.report.summary import FigureSummary, PhaseSummary, Report
+from cliffwatch.report.summary import FigureSummary, PhaseSummary, Report, SureQuantile
 from cliffwatch.report.words import (
     FEW,
     FEW_NOTE,
+    INTERVAL_NOTE,
+    SETTLING_NOTE,
     STATUS,
     UNKNOWN,
     attained,
@@ -23,6 +25,8 @@ from cliffwatch.report.words import (
     price_figures,
     printable,
     quantile,
+    seconds_interval,
+    settling,
     share,
     target,
     usd,
@@ -50,11 +54,13 @@ def _parts(report: Report) -> Iterator[RenderableType]:
         yield Text("No SLO file was given: nothing to meet or miss.", style="dim")
     yield _spaced(Text(f"Latency of the successful requests ({report.phase})", style="bold"))
     yield _latencies(report.figures)
+    yield _spaced(_settling(report))
     yield _spaced(_outcomes(report))
     yield _spaced(_rates(report))
     for apart in report.apart:
         yield _apart(apart)
-    yield Text(FEW_NOTE, style="dim")
+    for note in (FEW_NOTE, INTERVAL_NOTE, f"over time: {SETTLING_NOTE}"):
+        yield Text(note, style="dim")
 
 
 def _spaced(part: RenderableType) -> RenderableType:
@@ -118,9 +124,23 @@ def _latencies(figures: Iterable[FigureSummary]) -> Table:
             one.label,
             f"{one.n:,}",
             format_seconds(one.mean),
-            *(quantile(one.percentiles[name]) for name in ("p50", "p95", "p99")),
+            *(_percentile(one.percentiles[name]) for name in ("p50", "p95", "p99")),
             format_seconds(one.max),
         )
+    return table
+
+
+def _percentile(one: SureQuantile) -> Text:
+    return Text.assemble(
+        quantile(one), (f"\n{seconds_interval(one.low, one.high)}" if one.value is not None else "", "dim")
+    )
+
+
+def _settling(report: Report) -> Table:
+    table = _grid("over time", "")
+    for one in report.settling:
+        calm = one.warmup_cut is None or (one.covered and one.steady is not False)
+        table.add_row(one.label, Text(settling(one), style="" if calm else "yellow"))
     return table
 
 

@@ -6,12 +6,17 @@ import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Decimal
 
 from cliffwatch.cost.price import Price
+from cliffwatch.report.settling import Settling
 from cliffwatch.slo.judgement import Quantile, Status
 from cliffwatch.units import format_seconds
 
 UNKNOWN = "–"
 FEW = "†"
 FEW_NOTE = f"{FEW} few samples: fewer than 10 / (1 - p) for percentile p; under 1 / (1 - p) it is not shown (–)"
+INTERVAL_NOTE = (
+    "under a percentile: its 95 % interval, allowing for correlation between requests; – where n is too small"
+)
+SETTLING_NOTE = "by MSER-5, of warm-up and measured requests; nothing was cut by it"
 STATUS = {Status.MET: "met", Status.MISSED: "missed", Status.TOO_FEW_DATA: "too few data"}
 MAX_PLACES = 7
 
@@ -48,6 +53,39 @@ def quantile(value: Quantile | None) -> str:
     if value is None or value.value is None:
         return UNKNOWN
     return f"{format_seconds(value.value)}{FEW if value.few else ''}"
+
+
+def seconds_interval(low: float | None, high: float | None) -> str:
+    """An interval of times: `1.02–1.1 s`, `980 ms–1.1 s`; `–` where there is none."""
+    if low is None or high is None:
+        return UNKNOWN
+    first, last = format_seconds(low), format_seconds(high)
+    unit = last.rpartition(" ")[2]
+    return f"{first.removesuffix(f' {unit}')}–{last}"
+
+
+def settling(one: Settling) -> str:
+    """What MSER-5 says of one latency over time, in a sentence."""
+    if one.warmup_cut is None:
+        return f"too few requests to tell (n {one.n:,})"
+    parts = [_warmup(one)]
+    if one.cooldown_cut:
+        parts.append(f"it would also leave out the last {one.cooldown_cut:,}")
+    if one.steady is not None:
+        drift = f"{one.change:+.0%} from the first quarter to the last" if one.change is not None else "change unknown"
+        parts.append("no drift" if one.steady else f"not steady: {drift}")
+    return "; ".join(parts)
+
+
+def _warmup(one: Settling) -> str:
+    if not one.settled:
+        return "no end of the warm-up found in the first half of the run: it never settled, or was too short"
+    if not one.warmup_cut:
+        return "settled from the start"
+    cut = f"settled after {one.warmup_cut:,} requests ({format_seconds(one.warmup_s)})"
+    if one.covered:
+        return f"{cut}, which the warm-up covers" + (f" but for {one.measured_cut:,}" if one.measured_cut else "")
+    return f"{cut}, {one.measured_cut:,} of them measured: the configured warm-up is too short"
 
 
 def number(value: float | None, unit: str = "") -> str:
