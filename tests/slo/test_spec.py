@@ -105,6 +105,10 @@ def test_the_clock_chooses_the_figure(values: dict[str, object], open_loop: bool
         ("name: a\nobjectives: [{sli: ttft, threshold: 1s, target: 95%, percentile: 3}]", "unknown key"),
         ("name: a\ngpu: 3\nobjectives: [{sli: ttft, threshold: 1s, target: 95%}]", "unknown key"),
         ("name: a\nobjectives: [{sli: availability, target: 95%}, {sli: availability, target: 99%}]", "stands twice"),
+        (
+            "name: a\nobjectives: [{sli: itl, threshold: 0.3, target: 9%}, {sli: itl, threshold: 0.3001, target: 8%}]",
+            "stands twice",
+        ),
         ("name: a\ncost: {gpu_hour_usd: -2}\nobjectives: [{sli: availability, target: 95%}]", "cost.gpu_hour_usd"),
         ("name: a\ncost: {gpu_hour_usd: 2, gpus: true}\nobjectives: [{sli: availability, target: 95%}]", "cost.gpus"),
         ("name: a\nobjectives: nope", "objectives"),
