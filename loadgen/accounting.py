@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import platform
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -121,9 +121,13 @@ class Tally:
 
 @dataclass
 class Totals:
-    """The sum of the newest reports of all workers. `rate` is issued requests a second, None before anyone said."""
+    """The sum of the newest reports of all workers.
+
+    `rate` is issued requests a second by those that still live, None before anyone said; `dead` counts the others.
+    """
 
     rate: float | None = None
+    dead: int = 0
     issued: int = 0
     in_flight: int = 0
     output_tokens: int = 0
@@ -157,18 +161,19 @@ class Board:
         self._taken_s[report.shard] = elapsed_s
         return report
 
-    def totals(self) -> Totals:
-        """Everything added up; exact for counts, within the sketches' bound for latencies."""
-        totals = Totals()
+    def totals(self, dead: Collection[int] = ()) -> Totals:
+        """Everything added up; exact for counts, within the sketches' bound for latencies. `dead` are shards whose
+        worker is gone: what it did counts, but it sends nothing any more."""
+        totals = Totals(dead=len(dead))
         rates = [
-            report.issued / at_s
-            for report, at_s in zip(self.reports.values(), self._taken_s.values(), strict=True)
-            if at_s > 0
+            report.issued / self._taken_s[shard]
+            for shard, report in self.reports.items()
+            if self._taken_s[shard] > 0 and shard not in dead
         ]
         totals.rate = sum(rates) if rates else None
         for report in self.reports.values():
             totals.issued += report.issued
-            totals.in_flight += report.in_flight
+            totals.in_flight += 0 if report.shard in dead else report.in_flight
             totals.output_tokens += report.output_tokens
             totals.last_end_ns = max(totals.last_end_ns, report.last_end_ns)
             totals.outcomes.update(report.outcomes)

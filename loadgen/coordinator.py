@@ -96,7 +96,7 @@ class Coordinator:
 
     def totals(self) -> Totals:
         """What the workers reported so far."""
-        return self._board.totals()
+        return self._board.totals({member.shard for member in self._members.values() if member.dead})
 
     def conduct(self) -> None:
         """Run from assignment to closed manifest. Never raises for what can go wrong: see `error`."""

@@ -54,6 +54,7 @@ def view(totals: Totals, elapsed_s: float, *, rate: float | None, duration_s: fl
             ("late", str(totals.outcomes[Outcome.LATE])),
             ("TTFT p50/p95", _percentiles(totals, "ttft")),
             ("ITL p50/p95", _percentiles(totals, "itl")),
+            *((("workers died", str(totals.dead)),) if totals.dead else ()),
             *(() if first is None else (("first error", first),)),
         )
     )

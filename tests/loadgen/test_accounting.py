@@ -70,6 +70,18 @@ def test_the_rate_is_what_each_worker_had_issued_when_it_spoke():
     assert board.totals().rate == 15
 
 
+def test_a_dead_worker_sends_nothing_any_more_but_what_it_did_counts():
+    board = Board("run")
+    for shard, seconds in ((0, 10.0), (1, 4.0)):
+        tally = Tally("run", shard, Nothing())
+        for request_id in range(40):
+            tally.issued(request_id, 0)
+        board.take(plain(tally.report()), seconds)
+    assert board.totals().rate == 4 + 10
+    after = board.totals(dead={1})
+    assert (after.rate, after.dead, after.issued, after.in_flight) == (4, 1, 80, 40)
+
+
 def test_a_report_does_not_grow_with_the_traffic():
     tally = Tally("run", 0, Nothing())
     for number in range(5000):
