@@ -35,7 +35,7 @@ function figures(run) {
     ["Requests recorded", count(run.rows), run.accounting ? `${count(run.accounting.issued)} issued` : "so far"],
     ["Judged", count(measured), `without ${count(run.rows - measured)} of warm-up and cold start`],
     ["Load sent for", seconds(elapsed), planned],
-    ["Arrivals", run.open_loop ? "open loop" : "closed loop", `length by ${run.prompt_method.replaceAll("_", " ")}`],
+    ["Arrivals", run.open_loop ? "open loop" : "closed loop", `prompt length by ${run.prompt_method.replaceAll("_", " ")}`],
   ];
   if (run.accounting) {
     const { failed, cancelled, late, lost } = run.accounting;
