@@ -14,7 +14,11 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from cliffwatch.records.manifest import RunState
+from cliffwatch.records.reader import RunReader
 from cliffwatch.records.writer import ShardWriter
+from cliffwatch.report import words
+from cliffwatch.slo.judge import judge
+from cliffwatch.slo.spec import parse_slo
 from tests.records.synthetic import SyntheticRun, make_manifest, make_row, make_run
 from tests.servers.processes import Server, free_port, running
 
@@ -126,6 +130,19 @@ def test_numbers_equal_those_of_the_rows(browser: Browser, service: Server, run:
     share = float(first.locator("svg .value").text_content().removesuffix(" %"))  # type: ignore[union-attr]
     assert share == pytest.approx(good / n * 100, abs=0.06)
     assert "missed" in text
+    page.close()
+
+
+def test_shares_read_as_in_the_report(browser: Browser, service: Server, run: SyntheticRun) -> None:
+    """Attainments rounded down and intervals outwards: the texts of `words`, which writes table and HTML report."""
+    judgement = judge(RunReader(run.dir), parse_slo(SLO_TEXT, source="slo.yaml"))
+    page = open_page(browser, f"{service.url}/#run=closed").page
+    boxes = page.locator("#attainment .objective")
+    expect(boxes).to_have_count(len(judgement.objectives))
+    for box, one in zip(boxes.all(), judgement.objectives, strict=True):
+        expect(box).to_contain_text(f"95 % interval {words.interval(one.low, one.high)}")
+        expect(box.locator("svg .value")).to_have_text(words.attained(one.attainment))
+    expect(page.locator("#attainment dl")).to_contain_text(words.attained(judgement.goodput.ratio))
     page.close()
 
 

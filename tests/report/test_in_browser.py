@@ -84,6 +84,10 @@ def test_the_page_writes_figures_as_the_tables_do(browser: Browser, page_file: P
     shares = [None, 0, 0.0017, 0.25, 0.9, 0.9496, 0.95, 0.98991, 0.9949, 0.9995, 0.99999, 1]
     for name, ours in (("share", words.share), ("attained", words.attained)):
         assert page.evaluate(f"all => all.map((one) => cliffwatch.format.{name}(one))", shares) == [*map(ours, shares)]
+    intervals = [(None, None), (0, 0.4345), (0.5, 0.9), (0.89991, 0.95001), (0.98511, 0.99826), (0.9962, 1)]
+    assert page.evaluate("all => all.map((one) => cliffwatch.format.interval(...one))", intervals) == [
+        words.interval(*one) for one in intervals
+    ]
     page.close()
 
 

@@ -37,7 +37,10 @@ const cliffwatch = (() => {
   }
 
   const attained = (value) => share(value, Math.floor);
-  const interval = (low, high) => (low === null ? "–" : `${share(low, Math.floor)} to ${share(high, Math.ceil)}`);
+
+  /** An interval of shares, rounded outwards: `98.51–99.83 %`. */
+  const interval = (low, high) => (low === null ? "–" : `${share(low, Math.floor).replace(/ %$/, "")}–${share(high, Math.ceil)}`);
+
   const count = (value) => (value === null || value === undefined ? "–" : value.toLocaleString("en-US"));
   const plain = (value) => (value === null || value === undefined ? "–" : digits(value));
 
@@ -49,7 +52,7 @@ const cliffwatch = (() => {
     return value % 1 ? `${text}.${String(value.toFixed(1)).slice(-1)}` : text;
   }
 
-  const formats = { s: seconds, share, count, clock, "": plain };
+  const formats = { s: seconds, share, attained, count, clock, "": plain };
   const CLOCK_STEPS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 43200, 86400];
 
   const COUNT_STEPS = Array.from({ length: 12 }, (_, power) => [1, 2, 5].map((step) => step * 10 ** power)).flat();

@@ -1,7 +1,7 @@
 /* The objectives: attained share, its interval, its n, and whether that meets the target. */
 
 import { badge, byId, node, show } from "./dom.js";
-import { count, goal, seconds, share, usd } from "./words.js";
+import { attained, count, goal, interval, seconds, usd } from "./words.js";
 
 export function showAttainment(answer) {
   const box = byId("attainment");
@@ -18,7 +18,7 @@ const summary = (judgement) => node("div", { class: "bar" },
 function goodput({ goodput: good, price }) {
   const figures = [
     ["Goodput", good.per_s === null ? "–" : `${count(Number(good.per_s.toPrecision(3)))}/s`, "requests that met every objective"],
-    ["Good requests", share(good.ratio), `${count(good.good)} of ${count(good.n)} sent`],
+    ["Good requests", attained(good.ratio), `${count(good.good)} of ${count(good.n)} sent`],
   ];
   if (price) {
     const { usd_per_request: request, usd_per_million_output_tokens: tokens } = price;
@@ -43,10 +43,10 @@ const counted = (one) => `target ${goal(one.target)} · n ${count(one.n)} · ${c
   + (one.status === "too_few_data" ? ` · ${count(one.needed_n)} needed` : "");
 
 function observed(one) {
-  const interval = one.low === null ? "no requests yet" : `95 % interval ${share(one.low)} to ${share(one.high)}`;
+  const sure = one.low === null ? "no requests yet" : `95 % interval ${interval(one.low, one.high)}`;
   const quantiles = Object.entries(one.observed).filter(([, q]) => q.value !== null)
     .map(([name, q]) => `${name.toUpperCase()} ${seconds(q.value)}${q.few ? " †" : ""}`);
-  return [interval, ...quantiles].join(" · ");
+  return [sure, ...quantiles].join(" · ");
 }
 
 const drawn = new WeakMap();

@@ -1,13 +1,13 @@
 /* The heatmap as a grid that can be walked with the arrow keys; the line under it reads out the cell in hand. */
 
 import { byId, node, show } from "./dom.js";
-import { count, plural } from "./words.js";
+import { attained, count, plural, seconds, share } from "./words.js";
 
 let shown = null;
 
 /** The charts' name of each unit of the API. */
 const UNITS = { s: "s", ratio: "share", requests: "count" };
-const FORMATS = { s: cliffwatch.format.seconds, ratio: cliffwatch.format.share, requests: cliffwatch.format.count };
+const FORMATS = { s: seconds, share, attained, count };
 const PLAIN = (value) => String(Number(value.toPrecision(3)));
 
 /** `objectives` are those of the run on this metric: cells above the threshold for their lengths are marked. */
@@ -21,7 +21,7 @@ export function showHeatmap(answer, objectives) {
     caption: `${words(answer.statistic)} of ${answer.label}, ${plural(answer.n, "request")} of the ${answer.phase} phase`
       + (answer.insteadOf ? ` (most cells have too few for a ${answer.insteadOf} yet)` : ""),
     corner: `${answer.row_name.replace(" tokens", "")} ↓ ${answer.column_name} →`,
-    rows: answer.row_labels, columns: answer.column_labels, unit: UNITS[answer.unit] ?? "",
+    rows: answer.row_labels, columns: answer.column_labels, unit: unit(),
     thresholds: answer.unit === "s" && answer.row_name === "input tokens" ? strictest(objectives, answer.row_edges) : null,
     cells: answer.values.map((row, r) => row.map((value, c) => ({ value, n: answer.counts[r][c], few: answer.few[r][c] }))),
   });
@@ -32,6 +32,8 @@ export function showHeatmap(answer, objectives) {
 }
 
 const isShare = () => shown.statistic === "attainment";
+const unit = () => (isShare() ? "attained" : UNITS[shown.unit] ?? "");
+const written = (value) => (FORMATS[unit()] ?? PLAIN)(value);
 const words = (statistic) => (/^p\d/.test(statistic) ? statistic.toUpperCase() : statistic);
 
 /** For each row the lowest threshold of the objectives that hold for all lengths in it; null where there is none. */
@@ -64,8 +66,7 @@ function sentence(r, c) {
   const place = `${shown.row_name} ${shown.row_labels[r]}, ${shown.column_name} ${shown.column_labels[c]}`;
   const n = shown.counts[r][c];
   if (value === null) return `${place}: ${n ? `too few requests to show, n ${count(n)}` : "no requests"}`;
-  const format = FORMATS[shown.unit] ?? PLAIN;
-  return `${place}: ${words(shown.statistic)} ${format(value)}, n ${count(n)}${shown.few[r][c] ? ", few samples" : ""}`;
+  return `${place}: ${words(shown.statistic)} ${written(value)}, n ${count(n)}${shown.few[r][c] ? ", few samples" : ""}`;
 }
 
 function readOut(cell) {
@@ -76,7 +77,7 @@ function readOut(cell) {
 function rest() {
   const known = shown.values.flat().filter((value) => value !== null);
   if (!known.length) return "";
-  const [low, high] = [Math.min(...known), Math.max(...known)].map(FORMATS[shown.unit] ?? PLAIN);
+  const [low, high] = [Math.min(...known), Math.max(...known)].map(written);
   const colour = isShare() ? "The colour deepens with the share of misses" : `Colour runs from ${low} to ${high} on a log scale`;
   return `${colour}; † and a dashed edge mark few samples${byId("heatmap").querySelector("[data-over]") ? ", ▲ is over the objective" : ""}. Point at a cell, or walk the grid with the arrow keys.`;
 }

@@ -1,7 +1,7 @@
 /* How the page says times and amounts. */
 
-const { count, seconds, share } = cliffwatch.format;
-export { count, seconds, share };
+const { attained, count, interval, seconds, share } = cliffwatch.format;
+export { attained, count, interval, seconds, share };
 
 const CLOCK = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 const DATE = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit" });
