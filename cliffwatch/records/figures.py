@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cliffwatch.records.conditions import FAILED, outcome_in
 from cliffwatch.records.schema import ARROW_SCHEMA, Outcome
 
 # Outcomes of requests that were given up while they waited: what they waited is a lower bound of what it would have
@@ -30,12 +31,14 @@ class Figure:
         unit: `s`, `tokens`, `tokens/s` or `ratio`.
         help: what it is, in a sentence.
         waited_sql: where requests given up are right-censored, how long they had waited for this figure's event.
+        reached_sql: what it is at least by the tokens that came, however the request ended.
     """
 
     sql: str
     unit: str
     help: str
     waited_sql: str | None = None
+    reached_sql: str | None = None
 
 
 def _since(event: str, start: str) -> str:
@@ -53,26 +56,23 @@ _E2E = _since("last_token_ns", "sent_ns")
 # Of a batch, output tokens are a sum over prompts: its token times are those of its mean prompt.
 _TOKENS_EACH = "(output_tokens / batch)"
 
+
+def _until(event: str, start: str, help_text: str, *, complete: bool = False) -> Figure:
+    reached = _since(event, start)
+    waited = _WAITED if start == "sent_ns" else _WAITED_USER
+    return Figure(_complete(reached) if complete else reached, "s", help_text, waited, reached)
+
+
 FIGURES: dict[str, Figure] = {
-    "ttft_s": Figure(_since("first_token_ns", "sent_ns"), "s", "Time to first token, from sent (service)", _WAITED),
-    "ttft_user_s": Figure(
-        _since("first_token_ns", "intended_ns"), "s", "Time to first token, from intended (user)", _WAITED_USER
+    "ttft_s": _until("first_token_ns", "sent_ns", "Time to first token, from sent (service)"),
+    "ttft_user_s": _until("first_token_ns", "intended_ns", "Time to first token, from intended (user)"),
+    "ttfa_s": _until("first_answer_ns", "sent_ns", "Time to first token that is not reasoning, from sent"),
+    "ttfa_user_s": _until("first_answer_ns", "intended_ns", "Time to first token that is not reasoning, from intended"),
+    "e2e_s": _until(
+        "last_token_ns", "sent_ns", "Last token, from sent (service); complete streams only", complete=True
     ),
-    "ttfa_s": Figure(
-        _since("first_answer_ns", "sent_ns"), "s", "Time to first token that is not reasoning, from sent", _WAITED
-    ),
-    "ttfa_user_s": Figure(
-        _since("first_answer_ns", "intended_ns"),
-        "s",
-        "Time to first token that is not reasoning, from intended",
-        _WAITED_USER,
-    ),
-    "e2e_s": Figure(_complete(_E2E), "s", "Last token, from sent (service); complete streams only", _WAITED),
-    "e2e_user_s": Figure(
-        _complete(_since("last_token_ns", "intended_ns")),
-        "s",
-        "Last token, from intended (user); complete streams only",
-        _WAITED_USER,
+    "e2e_user_s": _until(
+        "last_token_ns", "intended_ns", "Last token, from intended (user); complete streams only", complete=True
     ),
     "itl_s": Figure("itl_s", "s", "Inter-token latency: (last - first) / (tokens - 1), mean over a batch's prompts"),
     "tpot_s": Figure(
@@ -105,6 +105,26 @@ FIGURES: dict[str, Figure] = {
         "Prompt tokens by the server, against asked",
     ),
 }
+
+
+def gave_up(figure: str, threshold: str) -> str:
+    """The condition: waited at least the threshold (SQL) for an event that never came.
+
+    False where a wait says nothing about the figure.
+    """
+    waited = FIGURES[figure].waited_sql
+    if waited is None:
+        return "FALSE"
+    return f"({figure} IS NULL AND {outcome_in(CENSORED)} AND coalesce({waited} >= {threshold}, FALSE))"
+
+
+def late_though_failed(figure: str, threshold: str) -> str:
+    """The condition: failed, but not before a token showed that the figure is over the threshold (SQL).
+
+    False where the tokens of an answer that was cut off do not say so, as of its mean time between tokens.
+    """
+    reached = FIGURES[figure].reached_sql
+    return "FALSE" if reached is None else f"({FAILED} AND coalesce({reached} > {threshold}, FALSE))"
 
 
 def view_columns() -> str:

@@ -10,7 +10,7 @@ from cliffwatch.config import check_config
 from cliffwatch.cost.price import HardwareCost, Price, price
 from cliffwatch.cost.work import Work, measure_work
 from cliffwatch.records.conditions import FAILED, OK, in_phase, outcome_in
-from cliffwatch.records.figures import CENSORED, FIGURES
+from cliffwatch.records.figures import gave_up, late_though_failed
 from cliffwatch.records.manifest import FILE_NAME, Manifest, RunState
 from cliffwatch.records.reader import RunReader
 from cliffwatch.records.schema import FAILURES, Outcome, Phase
@@ -80,10 +80,11 @@ class _Sql:
             self.kept = "TRUE"
             return
         threshold = objective.threshold
-        self.censored = _censored(objective, self.figure)
+        self.censored = gave_up(self.figure, repr(threshold))
+        late = late_though_failed(self.figure, repr(threshold))
         short = "output_tokens < 2 * batch" if SLIS[objective.sli].per_token else "FALSE"
         self.good = f"{OK} AND {self.figure} <= {threshold!r}"
-        self.bad = f"(({OK} AND {self.figure} > {threshold!r}) OR {self.censored})"
+        self.bad = f"(({OK} AND {self.figure} > {threshold!r}) OR {self.censored} OR {late})"
         self.unknown = f"{OK} AND {self.figure} IS NULL AND NOT coalesce({short}, FALSE)"
         self.kept = f"(NOT ({self.within}) OR coalesce({self.figure} <= {threshold!r}, {short}, FALSE))"
 
@@ -108,14 +109,6 @@ def _within(objective: Objective) -> str:
         return "TRUE"
     upper = "" if bucket.max is None else f" AND input_tokens <= {bucket.max}"
     return f"input_tokens >= {bucket.min}{upper}"
-
-
-def _censored(objective: Objective, figure: str) -> str:
-    """Waited at least the threshold for an event that never came; false where a wait says nothing about the figure."""
-    waited = FIGURES[figure].waited_sql
-    if waited is None:
-        return "FALSE"
-    return f"({figure} IS NULL AND {outcome_in(CENSORED)} AND coalesce({waited} >= {objective.threshold!r}, FALSE))"
 
 
 def _totals(objectives: list[_Sql]) -> str:

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 import duckdb
 
 from cliffwatch.errors import InputError
-from cliffwatch.records.conditions import OK, outcome_in
-from cliffwatch.records.figures import CENSORED, FIGURES
+from cliffwatch.records.conditions import OK
+from cliffwatch.records.figures import FIGURES, gave_up, late_though_failed
 from cliffwatch.records.schema import Phase
 from cliffwatch.stats import sample_needs
 
@@ -118,8 +118,8 @@ def heatmap(
     """The statistic of a metric over bins of one dimension and values of another; arguments as in `Question`.
 
     Percentiles, mean and maximum are of requests that ended `ok`. Attainment is the share that took at most
-    `threshold`, of those and of the requests that were given up after waiting that long. `count` is of requests of
-    any outcome.
+    `threshold`, of those and of the failed requests that are known to have taken longer, as docs/judgement.md counts
+    them. `count` is of requests of any outcome.
 
     Args:
         source: a run reader, or a connection with its view `requests`.
@@ -221,9 +221,5 @@ def _chosen(question: Question) -> str:
     figure = FIGURES[question.metric]
     if question.statistic != "attainment":
         return f"CASE WHEN {OK} THEN {figure.sql} END"
-    waited = f"{outcome_in(CENSORED)} AND ({figure.sql}) IS NULL AND {figure.waited_sql} >= $threshold"
-    return (
-        f"CASE WHEN {OK} THEN (({figure.sql}) <= $threshold)::INTEGER"
-        + (f" WHEN {waited} THEN 0" if figure.waited_sql else "")
-        + " END"
-    )
+    missed = " OR ".join(rule(question.metric, "$threshold") for rule in (gave_up, late_though_failed))
+    return f"CASE WHEN {OK} THEN (({figure.sql}) <= $threshold)::INTEGER WHEN {missed} THEN 0 END"

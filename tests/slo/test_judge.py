@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cliffwatch.errors import InputError
 from cliffwatch.records.manifest import Cost, RunState
-from cliffwatch.records.schema import Outcome, Phase
+from cliffwatch.records.schema import Outcome, Phase, RequestRow
 from cliffwatch.slo.judge import judge
 from cliffwatch.slo.judgement import Judgement, Status
 from cliffwatch.slo.sli import Clock
 from cliffwatch.slo.spec import SloFile, parse_slo
-from tests.slo.rows import refused, run_of, served
+from tests.slo.rows import SECOND, refused, run_of, served
 
 
 def slo(*objectives: str, extra: str = "") -> SloFile:
@@ -105,6 +106,44 @@ def test_time_outs_are_bad_for_latency_once_they_waited_the_threshold(tmp_path: 
     assert counts(result, 1) == (2, 1, 1)
     assert counts(result, 2) == (6, 1, 5)
     assert (result.goodput.n, result.goodput.good) == (8, 1)  # all but the one that was never sent
+
+
+def test_what_was_known_to_be_late_before_the_failure_is_bad(tmp_path: Path) -> None:
+    def broken(number: int, outcome: Outcome, *, first: float, last: float, **changes: Any) -> RequestRow:
+        start = number * SECOND
+        stamps = {"first_token_ns": start + round(first * SECOND), "last_token_ns": start + round(last * SECOND)}
+        return refused(
+            number, outcome, **({"waited": last, "first_answer_ns": stamps["first_token_ns"]} | stamps | changes)
+        )
+
+    rows = [
+        served(0),
+        broken(1, Outcome.STALLED, first=1.5, last=2, waited=30),  # TTFT known and late; E2E at least 30 s
+        broken(2, Outcome.TRUNCATED, first=1.0, last=20.5),  # TTFT on the threshold; E2E over 20.5 s
+        broken(3, Outcome.STREAM_ERROR, first=1.000001, last=5),  # TTFT late; E2E unknown
+        broken(4, Outcome.TIMEOUT_TOTAL, first=0.1, last=19, waited=19.9),  # in time as far as it got: neither way
+        broken(5, Outcome.CANCELLED, first=5, last=25),  # ended by us
+        broken(6, Outcome.TRUNCATED, first=2, last=3, first_answer_ns=None, itl_s=5.0),  # only reasoning came
+        broken(7, Outcome.STREAM_ERROR, first=1, last=20),  # exactly the thresholds: in time
+    ]
+    asked = [f"sli: {sli}, threshold: {threshold}, target: 95%" for sli, threshold in
+             (("ttft", "1s"), ("e2e", "20s"), ("ttfa", "1s"), ("itl", "50ms"))]  # fmt: skip
+    result = judge(run_of(tmp_path / "run", rows), slo(*asked, AVAILABLE))
+    assert counts(result, 0) == (4, 1, 3)  # bad: 1, 3, 6
+    assert counts(result, 1) == (3, 1, 2)  # bad: 1, 2
+    assert counts(result, 2) == (3, 1, 2)  # bad: 1, 3
+    assert counts(result, 3) == (1, 1, 0)
+    assert counts(result, 4) == (7, 1, 6)
+    assert [one.censored for one in result.objectives] == [0, 1, 0, 0, 0]
+    assert (result.goodput.n, result.goodput.good) == (8, 1)
+
+
+def test_what_was_late_counts_by_the_objectives_clock(tmp_path: Path) -> None:
+    """Sent 0.8 s late, first token 0.5 s after that, then broken off: 1.3 s from when it was due."""
+    row = refused(0, Outcome.TRUNCATED, sent_ns=800_000_000, first_token_ns=1_300_000_000, waited=2)
+    result = judge(run_of(tmp_path / "run", [row]), slo(TTFT, TTFT + ", clock: sent"))
+    assert counts(result, 0) == (1, 0, 1)
+    assert counts(result, 1) == (0, 0, 0)
 
 
 def test_client_errors_are_no_bad_event_of_availability_unless_chosen(tmp_path: Path) -> None:

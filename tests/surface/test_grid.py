@@ -149,8 +149,11 @@ def test_failures_count_but_have_no_latency(tmp_path: Path) -> None:
     assert heatmap(reader, "ttft_s", "count", rows="output_tokens").unplaced == 1
 
 
-def test_attainment_counts_those_who_gave_up_waiting(tmp_path: Path) -> None:
-    """TTFT threshold 1 s: 50 ms good, 2 s bad, timed out after 3 s bad, timed out after 0.5 s says nothing."""
+def test_attainment_counts_failures_that_are_known_to_be_late(tmp_path: Path) -> None:
+    """TTFT threshold 1 s: 50 ms good, 2 s bad, timed out after 3 s bad, timed out after 0.5 s says nothing.
+
+    Broken off after a first token at 2 s: bad; at 50 ms: says nothing.
+    """
     sent = 1_000_000
 
     def gave_up(i: int, after_s: float) -> RequestRow:
@@ -164,11 +167,13 @@ def test_attainment_counts_those_who_gave_up_waiting(tmp_path: Path) -> None:
         make_row(1, sent_ns=sent, first_token_ns=sent + 2_000_000_000),
         gave_up(2, 3.0),
         gave_up(3, 0.5),
+        make_row(4, outcome=Outcome.TRUNCATED, sent_ns=sent, first_token_ns=sent + 2_000_000_000),
+        make_row(5, outcome=Outcome.TRUNCATED, sent_ns=sent, first_token_ns=sent + 50_000_000),
     )
     grid = heatmap(reader, "ttft_s", "attainment", threshold=1.0)
     assert grid.unit == "ratio"
-    assert grid.cells[0][0].n == 3
-    assert grid.cells[0][0].value == pytest.approx(1 / 3)
+    assert grid.cells[0][0].n == 4
+    assert grid.cells[0][0].value == pytest.approx(1 / 4)
 
 
 def test_columns_may_be_words(run: SyntheticRun) -> None:
