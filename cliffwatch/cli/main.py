@@ -21,6 +21,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "run": ("loadgen.command:app", "Send a workload to an inference server and judge the run."),
     "report": ("cliffwatch.cli.report:app", "Judge a finished run: table, JSON or one HTML file."),
+    "compare": ("cliffwatch.cli.compare:app", "Say where a new run is better or worse than another: a gate for CI."),
     "workload": ("cliffwatch.cli.workload:app", "Preview, check and create workload files."),
     "slo": ("cliffwatch.cli.slo:app", "Check and create SLO files."),
     "engine": ("services.engine.command:app", "Serve the stand-in inference engine (no GPU needed)."),
@@ -62,7 +63,7 @@ def cliffwatch(
 ) -> None:
     """Find the latency cliff of an LLM inference server, and watch its SLOs.
 
-    Exit codes: 0 good, 1 SLO missed, 2 wrong input, 3 run invalid, 4 target unreachable, 130 interrupted.
+    Exit codes: 0 good, 1 SLO missed or regression, 2 wrong input, 3 run invalid, 4 target unreachable, 130 interrupted.
     """
 
 

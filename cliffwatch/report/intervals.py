@@ -18,14 +18,24 @@ Intervals = dict[Key, tuple[float, float]]
 
 
 def windows(
-    connection: duckdb.DuckDBPyConnection, columns: Sequence[str], condition: str, time: str = "intended_ns"
+    connection: duckdb.DuckDBPyConnection,
+    columns: Sequence[str],
+    condition: str,
+    time: str = "intended_ns",
+    span: tuple[int, int] | None = None,
 ) -> list[tuple[Any, ...]]:
-    """Aggregates over `requests` in each of 20 equal windows of time; windows without a request are left out."""
-    first, last = row(connection, f"min({time}), max({time})", condition)
+    """Aggregates over `requests` in each of 20 equal windows of time; windows without a request are left out.
+
+    Args:
+        span: first and last instant that the windows cover; default: those of the requests themselves.
+    """
+    first, last = span or row(connection, f"min({time}), max({time})", condition)
     if first is None:
         return []
-    window = f"(({time} - {first})::DOUBLE * {WINDOWS} / {last - first + 1})::DOUBLE"
-    selected = f"least({WINDOWS - 1}, floor({window}))::INTEGER AS place, {', '.join(columns)}"
+    place = (
+        f"least({WINDOWS - 1}, floor(({time} - {first})::DOUBLE * {WINDOWS} / {last - first + 1}))::INTEGER AS place"
+    )
+    selected = ", ".join([place, *columns])
     return [counts[1:] for counts in rows(connection, selected, condition, "GROUP BY place ORDER BY place")]
 
 

@@ -111,9 +111,18 @@ def _within(objective: Objective) -> str:
     return f"input_tokens >= {bucket.min}{upper}"
 
 
+def meets_all(slo: SloFile, *, open_loop: bool) -> str:
+    """The condition that keeps the requests which meet every objective that applies to them: those of goodput."""
+    return _kept([_Sql(one, open_loop=open_loop, client_errors=slo.count_client_errors) for one in slo.objectives])
+
+
+def _kept(objectives: list[_Sql]) -> str:
+    return " AND ".join([OK, *(one.kept for one in objectives)])
+
+
 def _totals(objectives: list[_Sql]) -> str:
     """Aggregates of all judged requests, for goodput and the judgement as a whole."""
-    kept = " AND ".join([OK, *(one.kept for one in objectives)])
+    kept = _kept(objectives)
     terms = {
         "sent": f"count(*) FILTER (outcome <> '{Outcome.LATE}')",
         "ok": f"count(*) FILTER ({OK})",
