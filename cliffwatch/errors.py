@@ -62,12 +62,6 @@ class RunError(CliffwatchError):
     """A run folder that is missing, damaged, or already taken."""
 
 
-class RunInvalidError(CliffwatchError):
-    """The run finished, but its figures must not be trusted."""
-
-    exit_code = ExitCode.RUN_INVALID
-
-
 class UnreachableError(CliffwatchError):
     """The target or a dependency could not be reached."""
 

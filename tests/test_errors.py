@@ -7,7 +7,7 @@ import pickle
 
 import pytest
 
-from cliffwatch.errors import CliffwatchError, ExitCode, InputError, RunInvalidError, UnreachableError, shorten
+from cliffwatch.errors import CliffwatchError, ExitCode, InputError, UnreachableError, shorten
 
 
 def test_reads_as_one_sentence() -> None:
@@ -47,7 +47,6 @@ def test_control_characters_do_not_reach_a_terminal() -> None:
 def test_exit_codes_are_those_of_the_design() -> None:
     assert [int(code) for code in ExitCode] == [0, 1, 2, 3, 4, 130]
     assert CliffwatchError("x").exit_code == ExitCode.BAD_INPUT
-    assert RunInvalidError("x").exit_code == ExitCode.RUN_INVALID
     assert UnreachableError("x").exit_code == ExitCode.UNREACHABLE
 
 

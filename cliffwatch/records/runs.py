@@ -1,4 +1,4 @@
-"""The runs under a folder, damaged ones included, for lists."""
+"""What a list of runs says of one folder, be it damaged."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from cliffwatch.errors import RunError
 from cliffwatch.records.files import list_run
 from cliffwatch.records.journal import is_written
-from cliffwatch.records.manifest import FILE_NAME, Manifest, read_manifest
+from cliffwatch.records.manifest import Manifest, read_manifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,21 +27,6 @@ class RunSummary:
     manifest: Manifest | None
     live: bool
     problem: str | None = None
-
-
-def open_runs(root: Path | str) -> list[RunSummary]:
-    """The runs in `root` itself and in its direct subfolders, newest first, unreadable ones last.
-
-    Raises:
-        RunError: `root` is not a folder that can be listed.
-    """
-    root = Path(root)
-    try:
-        folders = [root, *(entry for entry in root.iterdir() if entry.is_dir())]
-    except OSError as error:
-        raise RunError(f"cannot be listed: {error.strerror or error}", file=root, allowed="a folder of runs") from error
-    runs = [summarise(folder) for folder in folders if (folder / FILE_NAME).exists()]
-    return sorted(runs, key=lambda run: (-(run.manifest.created_unix_s if run.manifest else 0.0), run.dir.name))
 
 
 def summarise(run_dir: Path) -> RunSummary:

@@ -9,7 +9,7 @@ Adding two sketches adds bucket counts, which gives exactly the sketch of all va
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from cliffwatch.stats.percentile import Percentile, sample_needs
@@ -56,11 +56,6 @@ class Sketch:
             self._buckets[bucket] = self._buckets.get(bucket, 0) + 1
         self._lowest = min(self._lowest, value)
         self._highest = max(self._highest, value)
-
-    def extend(self, values: Iterable[float]) -> None:
-        """Count many values."""
-        for value in values:
-            self.add(value)
 
     def merge(self, other: Sketch) -> Sketch:
         """The sketch of both sets of values; neither is changed. Raises ValueError where the errors differ."""

@@ -18,7 +18,8 @@ errors = st.sampled_from([0.001, 0.01, 0.05])
 
 def sketch_of(numbers: list[float], error: float = 0.01) -> Sketch:
     sketch = Sketch(error)
-    sketch.extend(numbers)
+    for number in numbers:
+        sketch.add(number)
     return sketch
 
 
