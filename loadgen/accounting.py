@@ -46,6 +46,8 @@ class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Recorder(Protocol):
+    """Keeps what happened; raises CliffwatchError when it cannot."""
+
     def issued(self, request_id: int, intended_ns: int) -> None: ...
 
     def ended(self, row: RequestRow) -> None: ...

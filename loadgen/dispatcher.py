@@ -18,17 +18,10 @@ from cliffwatch.errors import CliffwatchError
 from cliffwatch.records.schema import Outcome, Phase, RequestRow
 from cliffwatch.workload.schedule import PlannedRequest, phase_at, split_users
 from cliffwatch.workload.spec import ConcurrencyArrivals, Workload
+from loadgen.accounting import Recorder
 from loadgen.connection import NS_PER_S, Cancelled
 from loadgen.sender import Prepared
 from loadgen.timer import make_timer
-
-
-class Recorder(Protocol):
-    """Keeps what happened; raises CliffwatchError when it cannot."""
-
-    def issued(self, request_id: int, intended_ns: int) -> None: ...
-
-    def ended(self, row: RequestRow) -> None: ...
 
 
 class Requests(Protocol):
