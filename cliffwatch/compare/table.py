@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cliffwatch.compare.result import Change, Comparison, RunSide
-from cliffwatch.compare.words import cells, conclusion, rules
+from cliffwatch.compare.words import CHANGE, SIGN, cells, conclusion, rules
 from cliffwatch.report.words import printable
 
 STYLE = {
@@ -42,17 +42,20 @@ def _run(which: str, run: RunSide) -> Text:
 def _figures(comparison: Comparison) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
     for name in ("", "base", "new", "change", "p"):
-        table.add_column(name, justify="right" if name else "left", no_wrap=True)
+        table.add_column(name, justify="right" if name else "left", no_wrap=not name)
     table.add_column("result")
     for one in comparison.figures:
         text = cells(one)
         table.add_row(
-            _two(text.label, f"n {text.base_n}, {text.new_n}"),
+            # The sign goes first: it must be seen on the narrowest terminal.
+            Text.assemble(
+                (f"{SIGN[one.change]} {text.label}", STYLE[one.change]), (f"\n  n {text.base_n}, {text.new_n}", "dim")
+            ),
             _two(text.base, text.base_interval),
             _two(text.new, text.new_interval),
             _two(text.difference, text.difference_interval),
             text.p_value,
-            Text.assemble((text.result, STYLE[one.change]), (f"\n{text.note}" if text.note else "", "dim")),
+            Text.assemble((CHANGE[one.change], STYLE[one.change]), (f"\n{text.note}" if text.note else "", "dim")),
         )
     return table
 

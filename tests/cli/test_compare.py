@@ -35,7 +35,8 @@ def test_exit_codes_of_a_gate(tmp_path: Path, command: Command) -> None:
     slow = make(tmp_path / "slow", ttft=0.2)
     worse = command("compare", base, slow)
     assert worse.code == 1
-    assert "✕ regressed" in worse.out
+    assert "✕ TTFT P50" in worse.out
+    assert "regressed" in worse.out
     assert command("compare", slow, base).code == 0
     assert command("compare", base, slow, "--threshold", "100%", "--metric", "ttft").code == 0
     assert command("compare", base, slow, "--metric", "itl").code == 0

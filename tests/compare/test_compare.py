@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from cliffwatch.compare.compare import Rule, judge_pairs
 from cliffwatch.compare.metrics import METRICS, choose
 from cliffwatch.errors import InputError
 from cliffwatch.records.folder import SLO_FILE
+from cliffwatch.records.manifest import RunState
 from cliffwatch.records.reader import RunReader
 from cliffwatch.records.schema import Outcome
 from tests.compare.pairs import Run, independent, pair_of, queued
@@ -116,8 +118,22 @@ def test_runs_in_which_nothing_succeeded(tmp_path: Path) -> None:
     assert of(compared, "ttft_p50").change is Change.TOO_FEW_DATA
     assert of(compared, "error_rate").change is Change.IMPROVED
     assert of(compared, "throughput").relative.value is None  # the base's is 0
-    assert "nan" not in compared.model_dump_json().lower()
-    assert "inf" not in compared.model_dump_json().lower().replace("information", "")
+
+
+def test_odd_runs_compare_without_a_wrong_number(tmp_path: Path) -> None:
+    runs = [
+        run_of(tmp_path / "empty", []),
+        run_of(tmp_path / "one", [served(0)]),
+        run_of(tmp_path / "zero", [served(n, ttft=0, itl=0) for n in range(300)]),
+        run_of(tmp_path / "instant", [served(n, intended_ns=0, sent_ns=0) for n in range(300)]),
+        run_of(tmp_path / "unknown", [served(n, output_tokens=None, ended_ns=None) for n in range(300)]),
+        RunReader(make_run(tmp_path / "live", 900, state=RunState.RUNNING, parts=2).dir),
+    ]
+    for base, new in permutations(runs, 2):
+        text = compare(base, new).model_dump_json()
+        assert "NaN" not in text
+        assert "Infinity" not in text
+    assert of(compare(runs[2], runs[4]), "output_tokens").new.value is None
 
 
 def test_goodput_is_by_the_given_slo_or_the_common_one(tmp_path: Path) -> None:
