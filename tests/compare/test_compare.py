@@ -126,7 +126,7 @@ def test_odd_runs_compare_without_a_wrong_number(tmp_path: Path) -> None:
         run_of(tmp_path / "one", [served(0)]),
         run_of(tmp_path / "zero", [served(n, ttft=0, itl=0) for n in range(300)]),
         run_of(tmp_path / "instant", [served(n, intended_ns=0, sent_ns=0) for n in range(300)]),
-        run_of(tmp_path / "unknown", [served(n, output_tokens=None, ended_ns=None) for n in range(300)]),
+        run_of(tmp_path / "unknown", [served(n, output_tokens=None) for n in range(300)]),
         RunReader(make_run(tmp_path / "live", 900, state=RunState.RUNNING, parts=2).dir),
     ]
     for base, new in permutations(runs, 2):
