@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from rich.console import Console
 
 from cliffwatch.errors import InputError
@@ -61,6 +61,7 @@ def test_figures_are_those_of_the_schedule() -> None:
 @settings(max_examples=25, deadline=None)
 @given(workload=WORKLOADS)
 def test_any_workload_has_a_preview_that_adds_up(workload: Workload) -> None:
+    assume(next(schedule(workload), None) is not None)  # a second at one a second may hold none, and is refused
     figures = preview(workload, shards=2)
     assert sum(figures.by_batch.values()) == sum(figures.by_endpoint.values()) == figures.n
     assert sum(sum(row.by_batch.values()) for row in figures.grid) == figures.n
