@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 
 from cliffwatch.errors import ExitCode, InputError
-from cliffwatch.records.schema import Phase
+from cliffwatch.records.schema import Outcome, Phase
 from cliffwatch.report.summary import Report, own_slo, summarize
 from cliffwatch.slo.judgement import Status
 from cliffwatch.slo.spec import load_slo
@@ -66,11 +66,15 @@ def show(judged: Report) -> None:
 
 
 def exit_code(judged: Report, *, strict: bool = False) -> ExitCode:
-    """The exit code that a judged run has: an INVALID run is neither met nor missed."""
+    """The exit code that a judged run has: an INVALID run is neither met nor missed.
+
+    A run in which every request failed is a miss even where nothing was promised: a gate must not pass on it.
+    """
     if judged.invalid:
         return ExitCode.RUN_INVALID
     status = judged.judgement.status if judged.judgement else Status.MET
-    failed = status is Status.MISSED or (strict and status is Status.TOO_FEW_DATA)
+    nothing_served = judged.n > 0 and all(one.outcome is not Outcome.OK for one in judged.outcomes)
+    failed = status is Status.MISSED or nothing_served or (strict and status is Status.TOO_FEW_DATA)
     return ExitCode.SLO_MISSED if failed else ExitCode.OK
 
 

@@ -47,6 +47,13 @@ def test_a_run_without_an_slo_is_shown_and_not_judged(tmp_path: Path, command: C
     assert all(word in ended.out for word in ("TTFT", "ok", "verdict", "cost"))
 
 
+def test_a_run_in_which_everything_failed_does_not_pass_a_gate(tmp_path: Path, command: Command) -> None:
+    run_of(tmp_path / "run", [refused(number, Outcome.HTTP_5XX) for number in range(20)])
+    ended = command("report", tmp_path / "run")
+    assert ended.code == 1
+    assert "No SLO file was given" in ended.out
+
+
 def test_an_invalid_run_has_its_own_exit_code(tmp_path: Path, command: Command) -> None:
     rows = [served(number, phase=Phase.WARMUP) for number in range(9)]  # nothing measured
     run_of(tmp_path / "run", rows, slo=SLO)
