@@ -2,7 +2,7 @@
 
 Open loop: the schedule is absolute. A request is built before its time, waited for on the kernel's clock, and handed to
 a greenlet of its own; what cannot be sent within the allowed lag is `late`, recorded and never dropped. Closed loop:
-each user sends its next request when its last one ended.
+each user sends its next request when its last one ended and its pause is over.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from time import monotonic_ns
 from typing import Protocol
 
 import gevent
+from gevent.event import Event
 from gevent.pool import Group
 
 from cliffwatch.errors import CliffwatchError
 from cliffwatch.records.schema import Outcome, Phase, RequestRow
+from cliffwatch.workload.closed import first_start_ns, next_start_ns
 from cliffwatch.workload.schedule import PlannedRequest, phase_at, split_users
 from cliffwatch.workload.spec import ConcurrencyArrivals, Workload
 from loadgen.accounting import Recorder
@@ -64,7 +66,7 @@ class Dispatcher:
         self._shard, self._shards = shard, shards
         self._now_ns = now_ns
         self._t0_ns = 0
-        self._stopping = False
+        self._stopping = Event()
         self._flights = Group()
         self._arrivals: gevent.Greenlet[[], None] | None = None
 
@@ -79,7 +81,7 @@ class Dispatcher:
 
     def stop(self, drain_s: float) -> None:
         """Issue nothing more; let requests in flight end for `drain_s`, then cancel them. Returns when all ended."""
-        self._stopping = True
+        self._stopping.set()
         self.cut_short = self.cut_short or not self._arrivals or not self._arrivals.ready() or bool(self._flights)
         if self._arrivals is not None:
             self._arrivals.kill()
@@ -97,7 +99,7 @@ class Dispatcher:
                 if self._now_ns() >= due_ns:
                     gevent.sleep(0)  # behind: answers that wait to be read come first
                 timer.wait_until(due_ns)
-                if self._stopping or not self._issue(prepared, planned.intended_ns):
+                if self._stopping.is_set() or not self._issue(prepared, planned.intended_ns):
                     return
         finally:
             timer.close()
@@ -126,19 +128,26 @@ class Dispatcher:
             timer.wait_until(self._t0_ns)
         finally:
             timer.close()
-        for _ in range(split_users(arrivals.users, self._shard, self._shards)):
-            self._flights.spawn(self._user)
+        for number in range(split_users(arrivals.users, self._shard, self._shards)):
+            self._flights.spawn(self._user, arrivals, self._shard + number * self._shards)
 
-    def _user(self) -> None:
-        duration_s = self._workload.duration
-        for planned in self._plans:
+    def _user(self, arrivals: ConcurrencyArrivals, user: int) -> None:
+        """One user of a closed loop: a request, a pause, the next request, until time or the plans run out."""
+        workload = self._workload
+        end_ns = None if workload.duration is None else round(workload.duration * NS_PER_S)
+        due_ns = first_start_ns(arrivals, user)
+        for done, planned in enumerate(self._plans, 1):
             if (prepared := self._prepare(planned)) is None:
                 return
-            elapsed_ns = self._now_ns() - self._t0_ns
-            over = duration_s is not None and elapsed_ns >= duration_s * NS_PER_S
-            if over or self._stopping or not self._record_issue(planned.request_id, elapsed_ns):
+            intended_ns = max(due_ns, self._now_ns() - self._t0_ns)
+            if end_ns is not None and intended_ns >= end_ns:
                 return
-            self._serve(prepared, elapsed_ns, phase_at(self._workload, planned.request_id, elapsed_ns))
+            self._stopping.wait(max(0, intended_ns + self._t0_ns - self._now_ns()) / NS_PER_S)
+            if self._stopping.is_set() or not self._record_issue(planned.request_id, intended_ns):
+                return
+            self._serve(prepared, intended_ns, phase_at(workload, planned.request_id, intended_ns))
+            ended_ns = self._now_ns() - self._t0_ns
+            due_ns = next_start_ns(arrivals, workload.seed, user, done, started_ns=intended_ns, ended_ns=ended_ns)
 
     def _prepare(self, planned: PlannedRequest) -> Prepared | None:
         try:
@@ -166,4 +175,4 @@ class Dispatcher:
 
     def _give_up(self, error: CliffwatchError) -> None:
         self.failure = self.failure or str(error)
-        self._stopping = True
+        self._stopping.set()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from itertools import pairwise
 
 import gevent
 import pytest
@@ -164,6 +165,45 @@ def test_a_closed_loop_ends_by_time_and_tells_warm_up_by_it():
     assert fakes.phases[0] is Phase.COLD
     assert {fakes.phases[i] for i in fakes.sent_ms if i and fakes.sent_ms[i] < 190} == {Phase.WARMUP}
     assert {fakes.phases[i] for i in fakes.sent_ms if fakes.sent_ms[i] > 220} == {Phase.MEASURED}
+
+
+def gaps_ms(fakes: Fakes) -> list[float]:
+    times = sorted(fakes.sent_ms.values())
+    return [after - before for before, after in pairwise(times)]
+
+
+@pytest.mark.parametrize(
+    ("pause", "gap_ms"),
+    [({"pacing": "100ms"}, 100), ({"think_time": "60ms"}, 100), ({"pacing": "30ms"}, 40), ({}, 40)],
+)
+def test_a_user_pauses_from_start_to_start_or_after_an_end(pause, gap_ms):
+    """Answers take 40 ms: pacing of 100 ms leaves gaps of 100 ms, not 140, the first gap like the others."""
+    fakes = Fakes(service_s=0.04)
+    spec = workload(arrivals={"kind": "concurrency", "users": 1, **pause}, requests=6)
+    dispatcher(fakes, [plan(number) for number in range(6)], spec).run(time.monotonic_ns())
+    assert gaps_ms(fakes) == pytest.approx([gap_ms] * 5, abs=15)
+    assert all(row.intended_ns / MS <= fakes.sent_ms[row.request_id] for row in fakes.rows)
+
+
+def test_users_with_a_pause_do_not_fire_together():
+    fakes = Fakes(service_s=0.001)
+    spec = workload(arrivals={"kind": "concurrency", "users": 5, "pacing": "200ms"})
+    dispatcher(fakes, [plan(number) for number in range(15)], spec).run(time.monotonic_ns())
+    assert gaps_ms(fakes) == pytest.approx([40] * 14, abs=25)
+
+
+def test_stopping_wakes_the_users_who_think():
+    fakes = Fakes(service_s=0.001)
+    spec = workload(arrivals={"kind": "concurrency", "users": 3, "think_time": "50s"})
+    subject = dispatcher(fakes, (plan(number) for number in range(99)), spec)
+    job = gevent.spawn(subject.run, time.monotonic_ns())
+    gevent.sleep(0.05)
+    started = time.monotonic()
+    subject.stop(drain_s=5)
+    job.join(timeout=2)
+    assert job.ready()
+    assert time.monotonic() - started < 1
+    assert len(fakes.rows) == len(fakes.issues) == 1  # the others would have begun 16 s later
 
 
 def test_stopping_drains_then_cancels():
