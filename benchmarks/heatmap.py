@@ -15,7 +15,7 @@ import platform
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,15 +53,15 @@ def milliseconds(ask: Callable[[], object], rounds: int) -> dict[str, float]:
     return {"first": round(first, 1), "median": round(statistics.median(rest), 1), "worst": round(max(rest), 1)}
 
 
-def peer(run_dir: Path) -> dict[tuple[int, int], tuple[float, int]]:
-    """TTFT p95 by (half octave, batch), with pyarrow and numpy: {cell: (value, n)}."""
+def peer(run_dir: Path, row_edges: Sequence[int]) -> dict[tuple[int, int], tuple[float, int]]:
+    """TTFT p95 by (row between these edges, batch), with pyarrow and numpy: {cell: (value, n)}."""
     columns = ["phase", "outcome", "input_tokens", "batch", "first_token_ns", "sent_ns"]
     table = pq.read_table(run_dir / "shards", columns=columns, use_threads=False)
     table = table.filter(pc.and_(pc.equal(table["phase"], "measured"), pc.equal(table["outcome"], "ok")))
     tokens, batch = table["input_tokens"].to_numpy(), table["batch"].to_numpy()
     ttft = (table["first_token_ns"].to_numpy() - table["sent_ns"].to_numpy()) / 1e9
-    bins = np.floor(np.log2(tokens) * 2).astype(np.int64)
-    cell = bins * 1000 + batch
+    rows = np.searchsorted(row_edges[1:-1], tokens, side="right")  # the last row holds its upper edge as well
+    cell = rows * 1000 + batch
     order = np.argsort(cell, kind="stable")
     cells, starts = np.unique(cell[order], return_index=True)
     samples = np.split(ttft[order], starts[1:])
@@ -73,11 +73,11 @@ def peer(run_dir: Path) -> dict[tuple[int, int], tuple[float, int]]:
 
 def agree(grid: Grid, expected: dict[tuple[int, int], tuple[float, int]]) -> int:
     """Cells compared; raises AssertionError where one differs."""
+    assert grid.n == sum(n for _, n in expected.values())
     compared = 0
     for r, row in enumerate(grid.cells):
         for c, cell in enumerate(row):
-            half_octave = int(np.floor(np.log2(grid.row_edges[r]) * 2))
-            value, n = expected.get((half_octave, int(grid.column_values[c])), (None, 0))
+            value, n = expected.get((r, int(grid.column_values[c])), (None, 0))
             assert cell.n == n, (r, c, cell, n)
             if cell.value is not None:
                 assert value is not None
@@ -104,8 +104,9 @@ def measure(rows: int, rounds: int, folder: Path) -> dict[str, Any]:
         }
         for name, question in QUESTIONS.items()
     }
-    compared = agree(heatmap(reader, "ttft_s", "p95"), peer(closed.dir))
-    peer_ms = milliseconds(lambda: peer(closed.dir), rounds)
+    grid = heatmap(reader, "ttft_s", "p95")
+    compared = agree(grid, peer(closed.dir, grid.row_edges))
+    peer_ms = milliseconds(lambda: peer(closed.dir, grid.row_edges), rounds)
     fastest = asked["ttft p95"]["closed"]["median"]
     return {
         "milliseconds": asked,
