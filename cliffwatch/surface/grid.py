@@ -182,10 +182,10 @@ def _of_phase(question: Question) -> str:
 def _ask(source: Fetches | duckdb.DuckDBPyConnection, question: Question, per_octave: int) -> list[tuple[Any, ...]]:
     """(bin, column value, statistic, n) of each cell that has requests; bin k begins at 2^(k / per_octave)."""
     position = f"log2({question.rows}) * {per_octave}"
-    # The greatest value closes the last bin instead of opening one of its own: 32k belongs to "up to 32k". (Not up to
-    # 2, where a bin can hold no other whole number.)
+    # The greatest value of the phase closes the last bin instead of opening one of its own: 32k belongs to "up to 32k".
+    # (Not up to 2, where a bin can hold no other whole number.)
     sql = f"""
-        WITH top AS (SELECT max({position}) AS place FROM requests WHERE {question.rows} >= 1),
+        WITH top AS (SELECT max({position}) AS place FROM requests WHERE {question.rows} >= 1{_of_phase(question)}),
         final AS (SELECT greatest(ceil(place) - 1, least(floor(place), {per_octave})) AS last FROM top),
         chosen AS (
             SELECT {_chosen(question)} AS x, {question.columns} AS col,

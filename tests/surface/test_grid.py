@@ -94,6 +94,17 @@ def test_requests_of_another_phase_make_no_rows_finer(tmp_path: Path) -> None:
     assert set(judged.row_edges[1:-1]) < set(every.row_edges)
 
 
+def test_a_longer_prompt_of_another_phase_gives_the_longest_no_row_of_its_own(tmp_path: Path) -> None:
+    judged = [make_row(i, input_tokens=length) for i, length in enumerate([16_384, 20_000, 32_768])]
+    reader = reader_of(tmp_path / "run", *judged, make_row(9, input_tokens=65_536, phase=Phase.WARMUP))
+    measured = heatmap(reader, "ttft_s", "count")
+    assert measured.row_edges == (16_384, 32_768)
+    assert [row[0].n for row in measured.cells] == [3]
+    every = heatmap(reader, "ttft_s", "count", phase="all")  # here something is longer, so 32k begins a row
+    assert every.row_edges == (16_384, 32_768, 65_536)
+    assert [row[0].n for row in every.cells] == [2, 2]
+
+
 @pytest.mark.parametrize(
     ("tokens", "octave", "half"),
     [
