@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import subprocess
 import urllib.parse
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -18,36 +17,22 @@ ALERTMANAGER_TEMPLATES = Path("/usr/share/prometheus/alertmanager/default.tmpl")
 PROMETHEUS_BIN = ROOT / ".tools" / "prometheus" / "bin"
 
 
-@contextlib.contextmanager
-def prometheus(folder: Path, config: Path, *, port: int | None = None) -> Iterator[Server]:
+def prometheus(folder: Path, config: Path, *, port: int | None = None) -> AbstractContextManager[Server]:
     """Prometheus with this configuration file; its data goes to `folder`."""
-    address = f"127.0.0.1:{port or free_port()}"
-    command: list[str | Path] = [
-        PROMETHEUS_BIN / "prometheus",
-        f"--config.file={config}",
-        f"--storage.tsdb.path={folder / 'prometheus-data'}",
-        f"--web.listen-address={address}",
-        "--log.level=warn",
-    ]
-    log = folder / "prometheus.log"
-    with running(command, url=f"http://{address}", health="/-/ready", log=log, ready_within_s=30) as server:
-        yield server
+    options = (f"--storage.tsdb.path={folder / 'prometheus-data'}", "--log.level=warn")
+    return _started("prometheus", folder, config, port, *options)
 
 
-@contextlib.contextmanager
-def alertmanager(folder: Path, config: Path, *, port: int | None = None) -> Iterator[Server]:
+def alertmanager(folder: Path, config: Path, *, port: int | None = None) -> AbstractContextManager[Server]:
     """One Alertmanager that looks for no peers."""
+    options = (f"--storage.path={folder / 'alertmanager-data'}", "--cluster.listen-address=")
+    return _started("alertmanager", folder, config, port, *options)
+
+
+def _started(name: str, folder: Path, config: Path, port: int | None, *options: str) -> AbstractContextManager[Server]:
     address = f"127.0.0.1:{port or free_port()}"
-    command: list[str | Path] = [
-        PROMETHEUS_BIN / "alertmanager",
-        f"--config.file={config}",
-        f"--storage.path={folder / 'alertmanager-data'}",
-        f"--web.listen-address={address}",
-        "--cluster.listen-address=",
-    ]
-    log = folder / "alertmanager.log"
-    with running(command, url=f"http://{address}", health="/-/ready", log=log, ready_within_s=30) as server:
-        yield server
+    command = [PROMETHEUS_BIN / name, f"--config.file={config}", f"--web.listen-address={address}", *options]
+    return running(command, url=f"http://{address}", health="/-/ready", log=folder / f"{name}.log", ready_within_s=30)
 
 
 def query(server: Server, promql: str) -> list[dict[str, Any]]:

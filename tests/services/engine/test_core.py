@@ -5,25 +5,14 @@ from __future__ import annotations
 import pytest
 
 from services.engine.core import Core, IntakeTime
-from services.engine.kv_cache import KvCache
-from services.engine.scheduler import Limits, Scheduler, Sequence
-from services.engine.step_time import StepTime
+from services.engine.scheduler import Sequence
+from tests.services.engine.simulated import STEADY, scheduler
 
-# A step takes exactly 1 s, whatever is in it.
-STEADY = StepTime(
-    decode_base_s=1.0,
-    decode_sequence_s=0.0,
-    context_token_s=0.0,
-    repeated_token_s=0.0,
-    prefill_floor_s=1.0,
-    prefill_token_s=0.0,
-    attention_pair_s=0.0,
-)
 INTAKE = IntakeTime(request_s=0.5, token_s=0.01, prompt_s=0.25, wake_s=0.2, hash_token_s=0.02)
 
 
 def core(*, sharing: bool = False, max_lag_s: float = float("inf")) -> Core:
-    return Core(Scheduler(Limits(1000, 8), KvCache(100, sharing=sharing), STEADY), INTAKE, max_lag_s=max_lag_s)
+    return Core(scheduler(STEADY, budget=1000, sharing=sharing), INTAKE, max_lag_s=max_lag_s)
 
 
 def first_tokens(engine: Core) -> dict[Sequence, float]:

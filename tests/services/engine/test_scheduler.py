@@ -5,23 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.engine.kv_cache import KvCache
-from services.engine.scheduler import Limits, Scheduler, Sequence
-from services.engine.step_time import StepTime
-
-TIMES = StepTime(
-    decode_base_s=1.0,
-    decode_sequence_s=0.1,
-    context_token_s=0.01,
-    repeated_token_s=0.001,
-    prefill_floor_s=2.0,
-    prefill_token_s=0.1,
-    attention_pair_s=0.001,
-)
-
-
-def scheduler(*, budget: int = 64, places: int = 8, blocks: int = 100, sharing: bool = True) -> Scheduler:
-    return Scheduler(Limits(budget, places), KvCache(blocks, sharing=sharing), TIMES)
+from services.engine.scheduler import Scheduler, Sequence
+from tests.services.engine.simulated import TIMES, scheduler
 
 
 def run(engine: Scheduler, limit: int = 10_000) -> list[list[Sequence]]:
