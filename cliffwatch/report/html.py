@@ -31,6 +31,10 @@ from cliffwatch.units import format_seconds
 
 ROOM = Path(__file__).parent
 ASSETS = ROOM / "assets"
+EMBEDDED = (
+    "uplot/uPlot.min.css", "cliffwatch.css", "uplot/uPlot.iife.min.js", "charts.js", "heatmap.js", "attainment.js",
+    "report.js",
+)  # fmt: skip
 # label, figure of an open-loop run, figure of a closed-loop run
 PLOTTED = {
     "ttft": ("TTFT", "ttft_user_s", "ttft_s"),
@@ -68,10 +72,7 @@ def render(reader: RunReader, report: Report, *, phase: Phase | None = Phase.MEA
         timelines=timelines,
         heatmaps=heatmaps,
         plots=_plots(objectives, distributions, timelines, heatmaps),
-        assets={
-            name: _asset(name)
-            for name in ("uplot/uPlot.min.css", "cliffwatch.css", "uplot/uPlot.iife.min.js", "charts.js", "report.js")
-        },
+        assets={name: _asset(name) for name in EMBEDDED},
         version=__version__,
     )
 
@@ -122,7 +123,7 @@ def _plots(
     timelines: dict[str, Timeline],
     heatmaps: dict[str, Heatmap],
 ) -> dict[str, dict[str, Any]]:
-    """What `report.js` hands to `charts.js`, by the name of the element: the renderer and its data."""
+    """What `report.js` hands to the renderers, by the name of the element: the renderer and its data."""
     plots = {f"objective-{number}": _attainment(one) for number, one in enumerate(objectives)}
     plots |= {f"distribution-{key}": _histogram(key, one, objectives) for key, one in distributions.items()}
     plots |= {f"timeline-{key}": _lines(one, objectives) for key, one in timelines.items()}

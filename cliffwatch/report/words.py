@@ -1,4 +1,4 @@
-"""Figures as people read them; `charts.js` writes them alike. Unknown is `–`, never 0."""
+"""Figures as people read them; `assets/charts.js` writes them alike. Unknown is `–`, never 0."""
 
 from __future__ import annotations
 

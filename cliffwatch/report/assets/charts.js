@@ -1,10 +1,10 @@
-/* Charts of cliffwatch's pages: a small layer over uPlot, and what uPlot does not draw (heatmap, attainment).
-   One global, `cliffwatch`. Every renderer replaces the content of the element it is given and may be called again with
-   new data; values are seconds, shares or counts; null is unknown and is never drawn as 0. All text goes in as text. */
+/* Charts of cliffwatch's pages: a small layer over uPlot. What uPlot does not draw is in heatmap.js and attainment.js.
+   One global, `cliffwatch`, which those two add to. Every renderer replaces the content of the element it is given and may
+   be called again with new data; values are seconds, shares or counts; null is unknown and is never drawn as 0. All text
+   goes in as text. */
 "use strict";
 
 const cliffwatch = (() => {
-  const HEAT_STEPS = 8;
   const plots = new Map(); // each with the observer of its element's size
 
   // ---- text ----------------------------------------------------------------------------------------------------
@@ -52,7 +52,8 @@ const cliffwatch = (() => {
     return value % 1 ? `${text}.${String(value.toFixed(1)).slice(-1)}` : text;
   }
 
-  const formats = { s: seconds, share, attained, count, clock, "": plain };
+  /** How a value is written, by its unit or kind. */
+  const byUnit = { s: seconds, share, attained, count, clock, "": plain };
   const CLOCK_STEPS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 43200, 86400];
 
   const COUNT_STEPS = Array.from({ length: 12 }, (_, power) => [1, 2, 5].map((step) => step * 10 ** power)).flat();
@@ -65,13 +66,6 @@ const cliffwatch = (() => {
       if (value !== null && value !== undefined && value !== false) element.setAttribute(key, value === true ? "" : value);
     }
     element.append(...children);
-    return element;
-  }
-
-  function shape(name, attributes = {}, text = "") {
-    const element = document.createElementNS("http://www.w3.org/2000/svg", name);
-    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-    element.textContent = text;
     return element;
   }
 
@@ -214,8 +208,8 @@ const cliffwatch = (() => {
   function lines(element, data) {
     if (!data.series.some((one) => one.values.some((value) => value !== null))) return empty(element, data.empty ?? "No data yet.");
     described(element, data.label);
-    const format = formats[data.unit ?? ""];
-    const formatX = formats[data.xUnit ?? "s"];
+    const format = byUnit[data.unit ?? ""];
+    const formatX = byUnit[data.xUnit ?? "s"];
     const log = isLog(data);
     const series = data.series.map((one) => ({
       label: one.label, stroke: () => color(one.token), width: 2, dash: one.dash, spanGaps: false,
@@ -245,7 +239,7 @@ const cliffwatch = (() => {
   function histogram(element, data) {
     if (!data.counts.some((value) => value > 0)) return empty(element, data.empty ?? "No data yet.");
     described(element, data.label);
-    const format = formats[data.unit ?? "s"];
+    const format = byUnit[data.unit ?? "s"];
     const fill = () => color(data.token).replace("rgb(", "rgba(").replace(")", ", 0.28)");
     return mount(element, {
       height: data.height ?? 220,
@@ -260,63 +254,6 @@ const cliffwatch = (() => {
       cursor: { drag: { x: false, y: false } },
       hooks: { draw: [marks(data.thresholds ?? [], "x")] },
     }, [data.edges, [...data.counts, 0]]);
-  }
-
-  // ---- heatmap -------------------------------------------------------------------------------------------------
-
-  /**
-   * A grid as a table. data: {caption, corner, rows: [text], columns: [text], cells[r][c]: {value, n, few},
-   *   unit, thresholds?: [number or null a row] (cells above carry ▲)}
-   */
-  function heatmap(element, data) {
-    const format = formats[data.unit ?? "s"];
-    const known = data.cells.flat().map((cell) => cell.value).filter((value) => value !== null && value > 0);
-    if (!known.length) return empty(element, data.empty ?? "No cell has enough requests yet.");
-    const low = Math.log(Math.min(...known));
-    const span = Math.log(Math.max(...known)) - low || 1;
-    const heat = (value) => (value > 0 ? Math.min(HEAT_STEPS - 1, Math.floor(((Math.log(value) - low) / span) * HEAT_STEPS)) : 0);
-    const cellOf = (cell, limit) => (cell.value === null
-      ? node("td", { class: "none" }, node("b", {}, "–"), node("small", {}, `n ${count(cell.n)}`))
-      : node("td", { "data-heat": heat(cell.value), "data-few": cell.few, "data-over": limit && cell.value > limit },
-        node("b", {}, format(cell.value)), node("small", {}, `n ${count(cell.n)}${cell.few ? " †" : ""}`)));
-    const head = node("tr", {}, node("th", { scope: "col" }, data.corner), ...data.columns.map((text) => node("th", { scope: "col" }, text)));
-    const body = data.rows.map((text, row) => node("tr", {}, node("th", { scope: "row" }, text), ...data.cells[row].map((cell) => cellOf(cell, data.thresholds?.[row]))));
-    element.replaceChildren(node("table", { class: "heatmap" },
-      node("caption", {}, data.caption), node("thead", {}, head), node("tbody", {}, ...body)));
-  }
-
-  // ---- attainment ----------------------------------------------------------------------------------------------
-
-  const NINES_FLOOR = 0.0001; // the right end of the scale, 99.99 % and above
-  const TICKS = [0, 0.5, 0.9, 0.95, 0.99, 0.999, 1];
-
-  /** Place on the scale of nines, 0 to 1: each further nine has the same width, since the misses are what matters. */
-  const nines = (value) => Math.log10(Math.max(NINES_FLOOR, 1 - value)) / Math.log10(NINES_FLOOR);
-
-  /** One objective's attainment. data: {label, attainment, low, high, target, status} (shares; null when unknown) */
-  function attainment(element, data) {
-    const width = Math.max(240, element.clientWidth || 480);
-    const x = (value) => 10 + nines(value) * (width - 20);
-    const svg = shape("svg", { class: "nines", viewBox: `0 0 ${width} 72`, role: "img", "data-state": data.status });
-    const known = data.attainment !== null;
-    const text = known ? `${attained(data.attainment)}, 95 % interval ${interval(data.low, data.high)}` : "no data";
-    svg.append(shape("title", {}, `${data.label}: attained ${text}; target ${Number((data.target * 100).toPrecision(10))} %`));
-    svg.append(shape("line", { class: "axis", x1: x(0), x2: x(1), y1: 52, y2: 52 }));
-    for (const tick of TICKS.filter((one) => width > 420 || one !== 0.95)) {
-      svg.append(shape("line", { class: "tick", x1: x(tick), x2: x(tick), y1: 52, y2: 56 }));
-      svg.append(shape("text", { x: x(tick), y: 69, "text-anchor": tick === 0 ? "start" : tick === 1 ? "end" : "middle" }, `${Number((tick * 100).toFixed(3))}`));
-    }
-    const anchor = (at) => (at < width * 0.15 ? "start" : at > width * 0.85 ? "end" : "middle");
-    if (known) {
-      svg.append(shape("rect", { class: "interval", x: x(data.low), width: Math.max(3, x(data.high) - x(data.low)), y: 31, height: 14, rx: 3 }));
-    }
-    svg.append(shape("line", { class: "target", x1: x(data.target), x2: x(data.target), y1: 24, y2: 52 }));
-    if (known) {
-      const at = x(data.attainment);
-      svg.append(shape("circle", { class: "observed", cx: at, cy: 38, r: 6 }));
-      svg.append(shape("text", { class: "value", x: at, y: 18, "text-anchor": anchor(at) }, attained(data.attainment)));
-    }
-    element.replaceChildren(svg);
   }
 
   // ---- theme ---------------------------------------------------------------------------------------------------
@@ -336,5 +273,5 @@ const cliffwatch = (() => {
   addEventListener("beforeprint", redraw);
   addEventListener("afterprint", redraw);
 
-  return { lines, histogram, heatmap, attainment, themeToggle, node, color, format: { seconds, share, attained, interval, count } };
+  return { lines, histogram, empty, themeToggle, node, color, byUnit, format: { seconds, share, attained, interval, count } };
 })();

@@ -1,14 +1,12 @@
 /* The heatmap as a grid that can be walked with the arrow keys; the line under it reads out the cell in hand. */
 
 import { byId, node, show } from "./dom.js";
-import { attained, count, plural, seconds, share } from "./words.js";
+import { count, plural } from "./words.js";
 
 let shown = null;
 
 /** The charts' name of each unit of the API. */
 const UNITS = { s: "s", ratio: "share", requests: "count" };
-const FORMATS = { s: seconds, share, attained, count };
-const PLAIN = (value) => String(Number(value.toPrecision(3)));
 
 /** `objectives` are those of the run on this metric: cells above the threshold for their lengths are marked. */
 export function showHeatmap(answer, objectives) {
@@ -33,7 +31,7 @@ export function showHeatmap(answer, objectives) {
 
 const isShare = () => shown.statistic === "attainment";
 const unit = () => (isShare() ? "attained" : UNITS[shown.unit] ?? "");
-const written = (value) => (FORMATS[unit()] ?? PLAIN)(value);
+const written = (value) => cliffwatch.byUnit[unit()](value);
 const words = (statistic) => (/^p\d/.test(statistic) ? statistic.toUpperCase() : statistic);
 
 /** For each row the lowest threshold of the objectives that hold for all lengths in it; null where there is none. */
