@@ -210,7 +210,7 @@ def _gaps(intended_ns: Column, rate: float, duration_s: float) -> Gaps:
         n=int(gaps.size),
         mean_s=mean / 1e9 or None,
         cv=float(gaps.std(ddof=1)) / mean if gaps.size > 1 and mean else None,
-        dispersion=float(counts.var(ddof=1) / counts.mean()) if bins >= MIN_BINS else None,
+        dispersion=float(counts.var(ddof=1) / counts.mean()) if bins >= MIN_BINS and counts.any() else None,
         bins=bins,
         bin_s=bin_s,
     )

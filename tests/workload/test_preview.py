@@ -71,6 +71,14 @@ def test_any_workload_has_a_preview_that_adds_up(workload: Workload) -> None:
     assert f"{figures.n:,}" in drawn(figures)
 
 
+def test_two_requests_after_a_long_silence_have_no_dispersion() -> None:
+    bursty = {"kind": "gamma", "rate": 1.0, "burstiness": 0.015625}
+    figures = preview(Workload.model_validate({"seed": 2, "requests": 2, "arrivals": bursty}))
+    assert figures.n == 2
+    assert figures.gaps is not None
+    assert figures.gaps.dispersion is None
+
+
 def test_a_million_requests_are_previewed_at_once_and_more_are_not() -> None:
     million = with_changes(load_workload("longtail"), duration=None, requests=1_000_000)
     began = time.perf_counter()
