@@ -207,14 +207,14 @@ def test_stopping_wakes_the_users_who_think():
 
 
 def test_stopping_drains_then_cancels():
-    fakes = Fakes(service_s=0.3)
-    subject = dispatcher(fakes, [plan(number, 250 * number) for number in range(9)])
+    fakes = Fakes(service_s=1.2)
+    subject = dispatcher(fakes, [plan(number, 800 * number) for number in range(9)])
     job = gevent.spawn(subject.run, time.monotonic_ns())
-    gevent.sleep(0.28)  # the first has 20 ms left, the second has just begun
+    gevent.sleep(1.0)  # the first has 0.2 s left, the second 1 s
     started = time.monotonic()
-    subject.stop(drain_s=0.1)
+    subject.stop(drain_s=0.6)
     job.join(timeout=2)
-    assert time.monotonic() - started < 0.25
+    assert time.monotonic() - started < 0.9
     assert fakes.outcomes == {0: Outcome.OK, 1: Outcome.CANCELLED}
 
 
