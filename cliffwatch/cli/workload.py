@@ -9,9 +9,12 @@ import typer
 from rich.console import Console
 
 from cliffwatch.errors import InputError
-from cliffwatch.workload.picture import render
+from cliffwatch.workload.arrival_parts import TraceArrivals
+from cliffwatch.workload.picture import render, repair_lines
 from cliffwatch.workload.preview import preview
+from cliffwatch.workload.schedule import plan_blocks
 from cliffwatch.workload.spec import Workload, load_workload, preset_names, preset_text
+from cliffwatch.workload.traces.rows import Repairs
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Preview, check and create workload files.")
 
@@ -38,11 +41,18 @@ def show(
 
 @app.command()
 def check(workload: str = _WORKLOAD) -> None:
-    """Say that a workload file is well formed, or what is wrong in it (exit code 2)."""
+    """Say that a workload file is well formed, or what is wrong in it (exit code 2). Reads a trace to its end."""
     spec = load_workload(workload)
     seconds = f"{spec.duration:g} s" if spec.duration else ""
     requests = f"{spec.requests:,} requests" if spec.requests else ""
-    typer.echo(f"{spec.name}: well formed; {_pace(spec)}, for {' or '.join(filter(None, (seconds, requests)))}")
+    extent = " or ".join(filter(None, (seconds, requests)))
+    typer.echo(f"{spec.name}: well formed; {_pace(spec)}{extent and f', for {extent}'}")
+    if isinstance(spec.arrivals, TraceArrivals):
+        repairs = Repairs()
+        count = sum(len(block) for block in plan_blocks(spec, repairs=repairs))
+        typer.echo(f"{spec.arrivals.file}: {count:,} requests to send")
+        for line in repair_lines(repairs):
+            typer.echo(line)
 
 
 def _pace(spec: Workload) -> str:

@@ -8,11 +8,12 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field, ValidationInfo, field_validator
 
 from cliffwatch.config import ConfigModel
-from cliffwatch.units import Number, Seconds, WholeNumber
-from cliffwatch.workload.parts import MAX_DURATION_S, PositiveSeconds, Rate
+from cliffwatch.units import Number, Seconds, TokenCount, WholeNumber
+from cliffwatch.workload.parts import MAX_DURATION_S, Line, PositiveSeconds, Rate
 
 RateOrZero = Annotated[Number, Field(ge=0, le=1_000_000)]
 Burstiness = Annotated[Number, Field(ge=0.01, le=1000)]
+Name = Annotated[Line, Field(min_length=1, max_length=4096)]
 NonNegativeSeconds = Annotated[Seconds, Field(ge=0, le=MAX_DURATION_S)]
 
 
@@ -174,9 +175,53 @@ class ConcurrencyArrivals(ConfigModel):
     pacing: NonNegativeSeconds = 0.0
 
 
+class TraceColumns(ConfigModel):
+    """Which columns of a plain trace (JSON: keys) are what; those left out go by their usual names."""
+
+    time: Name | None = None
+    input: Name | None = None
+    output: Name | None = None
+    blocks: Name | None = None
+
+
+class TraceArrivals(ConfigModel):
+    """Open loop: the requests of a recorded trace at their times, each once and in order.
+
+    `start` and `end` cut a slice out of the trace's own time, counted from its first request; `time_scale` stretches
+    the times (0.5: twice as fast); `rate_scale` is how often each request is sent (0.5: half of them, by chance;
+    2: each twice, the second halfway to the next one's time).
+    """
+
+    kind: Literal["trace"]
+    file: Name
+    format: Literal["auto", "azure", "burstgpt", "mooncake", "bailian", "plain"] = "auto"
+    columns: TraceColumns | None = None
+    time_unit: Literal["s", "ms", "us", "ns"] | None = None
+    block_tokens: Annotated[TokenCount, Field(ge=1, le=1 << 20)] | None = None
+    time_scale: Annotated[Number, Field(ge=1e-6, le=1e6)] = 1.0
+    rate_scale: Annotated[Number, Field(ge=1e-6, le=1000)] = 1.0
+    start: NonNegativeSeconds = 0.0
+    end: PositiveSeconds | None = None
+
+    @field_validator("columns")
+    @classmethod
+    def _of_plain(cls, value: TraceColumns | None, info: ValidationInfo) -> TraceColumns | None:
+        if value is not None and info.data.get("format") not in {"auto", "plain", None}:
+            raise ValueError(f"are known in format {info.data['format']}; allowed: with format plain")
+        return value
+
+    @field_validator("end")
+    @classmethod
+    def _after_start(cls, value: float | None, info: ValidationInfo) -> float | None:
+        start = info.data.get("start")
+        if value is not None and start is not None and value <= start:
+            raise ValueError(f"is not after start; allowed: above {start:g} s")
+        return value
+
+
 ModulatedArrivals: TypeAlias = RampArrivals | DiurnalArrivals | BurstArrivals | CurveArrivals
 SteadyArrivals: TypeAlias = ConstantArrivals | PoissonArrivals | GammaArrivals
 Arrivals: TypeAlias = Annotated[
-    SteadyArrivals | ModulatedArrivals | ConcurrencyArrivals,
+    SteadyArrivals | ModulatedArrivals | TraceArrivals | ConcurrencyArrivals,
     Field(discriminator="kind"),
 ]

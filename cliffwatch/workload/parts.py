@@ -106,8 +106,19 @@ class EmpiricalLength(ConfigModel):
         return min(self.values), max(self.values)
 
 
+class TraceLength(ConfigModel):
+    """Each request's own length, as its trace recorded it."""
+
+    kind: Literal["trace"]
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        return 1, MAX_TOKENS
+
+
 Length: TypeAlias = Annotated[
-    FixedLength | UniformLength | LogUniformLength | LogNormalLength | EmpiricalLength, Field(discriminator="kind")
+    FixedLength | UniformLength | LogUniformLength | LogNormalLength | EmpiricalLength | TraceLength,
+    Field(discriminator="kind"),
 ]
 
 

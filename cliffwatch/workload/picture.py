@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from rich.bar import Bar
 from rich.console import Group, RenderableType
@@ -12,6 +12,7 @@ from rich.text import Text
 
 from cliffwatch.units import format_seconds, format_tokens
 from cliffwatch.workload.preview import GridRow, Lengths, Preview
+from cliffwatch.workload.traces.rows import Repair
 
 UNKNOWN = "–"
 LEVELS = " ▁▂▃▄▅▆▇█"
@@ -31,6 +32,8 @@ def _parts(preview: Preview) -> Iterator[RenderableType]:
     yield heading
     if not preview.complete:
         yield Text(f"Only the first {preview.n:,} requests are previewed; all figures are over these.", style="yellow")
+    for line in repair_lines(preview.repairs):
+        yield Text(line, style="yellow")
     yield _rows(_load(preview))
     if preview.arrivals_over_time:
         yield _over_time(preview.arrivals_over_time, preview.duration_s)
@@ -38,6 +41,13 @@ def _parts(preview: Preview) -> Iterator[RenderableType]:
     yield _grid(preview)
     if len(preview.shards) > 1:
         yield _shards(preview)
+
+
+def repair_lines(repairs: Iterable[Repair]) -> Iterator[str]:
+    """What was set right in a trace, in words, each with its count and first line."""
+    for repair in repairs:
+        place = "" if repair.first_line is None else f" ({repair.count:,}, the first in line {repair.first_line:,})"
+        yield f"Trace: {repair.what}{place}."
 
 
 def _load(preview: Preview) -> Iterator[tuple[str, str]]:
@@ -50,8 +60,8 @@ def _load(preview: Preview) -> Iterator[tuple[str, str]]:
     if preview.users is not None:
         yield "arrivals", f"closed loop, {preview.users:,} users: the server's pace decides"
     else:
-        asked, planned = _rate(preview.rate_asked), _rate(preview.rate_achieved)
-        yield "arrivals", f"{preview.arrivals}, {asked} asked, {planned} planned"
+        asked = "" if preview.rate_asked is None else f" {_rate(preview.rate_asked)} asked,"
+        yield "arrivals", f"{preview.arrivals},{asked} {_rate(preview.rate_achieved)} planned"
     if preview.gaps:
         gaps = preview.gaps
         yield "gaps", f"CV {_number(gaps.cv)} (n = {gaps.n:,})"

@@ -8,7 +8,6 @@ import numpy as np
 
 from cliffwatch.errors import InputError
 from cliffwatch.workload.schedule import (
-    NO_PREFIX,
     PHASES,
     Column,
     PlanBlock,
@@ -18,6 +17,7 @@ from cliffwatch.workload.schedule import (
     split_users,
 )
 from cliffwatch.workload.spec import Workload
+from cliffwatch.workload.traces.rows import Repair, Repairs
 
 MAX_PREVIEWED = 1_000_000
 ENDLESS_PREVIEWED = 10_000  # of a closed loop that only time ends
@@ -83,6 +83,7 @@ class Preview:
         by_phase: null where the clock decides it while running (a closed loop with a warm-up by time).
         shared_input_tokens: those of `total_input_tokens` that are a shared prefix.
         arrivals_over_time: arrivals in equal parts of `duration_s`.
+        repairs: what was set right in a trace, as far as it was read.
     """
 
     name: str
@@ -112,6 +113,7 @@ class Preview:
     grid: tuple[GridRow, ...]
     arrivals_over_time: tuple[int, ...]
     shards: tuple[ShardPlan, ...]
+    repairs: tuple[Repair, ...]
 
 
 def preview(workload: Workload, *, shards: int = 1, limit: int = MAX_PREVIEWED) -> Preview:
@@ -122,12 +124,13 @@ def preview(workload: Workload, *, shards: int = 1, limit: int = MAX_PREVIEWED) 
     """
     if workload.requests is None and not workload.open_loop:
         limit = min(limit, ENDLESS_PREVIEWED)
-    plan, complete = _columns(workload, limit)
+    repairs = Repairs()
+    plan, complete = _columns(workload, limit, repairs)
     n = len(plan)
     duration = _duration_s(workload, plan, complete)
     asked = _mean_rate(workload, duration)
-    gaps = _gaps(plan.intended_ns, asked, duration) if asked and duration else None
-    prefixed = int((plan.prefix_group != NO_PREFIX).sum())
+    gaps = _gaps(plan.intended_ns, asked or n / duration, duration) if workload.open_loop and duration else None
+    prefixed = int(plan.shared.sum())
     return Preview(
         name=workload.name,
         description=workload.description,
@@ -156,14 +159,15 @@ def preview(workload: Workload, *, shards: int = 1, limit: int = MAX_PREVIEWED) 
         grid=_grid(plan),
         arrivals_over_time=_over_time(plan.intended_ns, duration) if workload.open_loop and duration else (),
         shards=tuple(_shard(workload, plan, shard, shards) for shard in range(shards)),
+        repairs=tuple(repairs),
     )
 
 
-def _columns(workload: Workload, limit: int) -> tuple[PlanBlock, bool]:
+def _columns(workload: Workload, limit: int, repairs: Repairs) -> tuple[PlanBlock, bool]:
     """The first `limit` requests as one block, and whether these are all."""
     blocks: list[PlanBlock] = []
     total = 0
-    for block in plan_blocks(workload, size=1 << 16):
+    for block in plan_blocks(workload, size=1 << 16, repairs=repairs):
         blocks.append(block)
         total += len(block)
         if total > limit:

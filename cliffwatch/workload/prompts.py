@@ -11,6 +11,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from statistics import linear_regression, median, mode
 
@@ -35,6 +36,7 @@ __all__ = [
 LEXICON_WORDS = 256  # one byte of a digest picks a word
 POOL_BLOCKS = 256  # one byte of a digest picks a block
 UNIQUE_TOKENS = 32  # at least so many of a prompt's own, where it is that long: two cache blocks of vLLM
+STREAMS = 4096  # texts of shared blocks that are kept, some kilobytes each
 PROBE_WORDS = (16, 128, 512)  # sizes of the prompts that calibrate an estimate
 CHECKED_TOKENS = (1, 2, 3, 7, 16, 33, 64, 127, 400, 1000, 2500)
 
@@ -76,10 +78,11 @@ class PromptBuilder:
     def __init__(self, lexicon: Lexicon, seed: int, *, nonce: str = "") -> None:
         self.lexicon = lexicon
         self._key = f"{seed}/{nonce}/"
-        self._pool = [self._block("pool", index, opening=False) for index in range(POOL_BLOCKS)]
+        self._pool = [self._new_head(f"pool/{index}", BLOCK_TOKENS, opening=False) for index in range(POOL_BLOCKS)]
         self._texts = [block.text for block in self._pool]
         self._step = self._pool[0].units
-        self._openings: dict[int, _Block] = {}
+        self._head = lru_cache(STREAMS)(self._new_head)
+        self._block_text = lru_cache(STREAMS)(self._stream)
 
     def build(self, plan: PlannedRequest) -> Built:
         """One text a prompt of `plan`; well under a millisecond for 16 of 1k tokens or one of 32k."""
@@ -104,24 +107,47 @@ class PromptBuilder:
         return first.text + rest, first.units + blocks * self._step
 
     def _prefix(self, plan: PlannedRequest, units: int) -> tuple[str, int]:
-        """The first part of the plan's prefix group: always the same stream of words, cut at the asked length."""
+        """What the plan's prompts have in common with others: a trace's blocks, or the first part of a group."""
+        if plan.prefix_blocks:
+            return self._recorded(plan, units)
         if plan.prefix_group is None:
             return "", 0
         share = plan.prefix_tokens - self.lexicon.overhead(plan.endpoint)
         wanted = min(units, max(0, round(share / self.lexicon.tokens_per_unit)))
-        if plan.prefix_group not in self._openings:
-            self._openings[plan.prefix_group] = self._block("group", plan.prefix_group, opening=True)
-        opening = self._openings[plan.prefix_group]
-        whole, left = divmod(wanted - opening.units, self._step)
-        if whole < 0:
-            return opening.cut(wanted)
-        order = self._digest(f"group/{plan.prefix_group}/order", whole + 1)
-        last, length = self._pool[order[whole]].cut(left)
-        text = opening.text + "".join([self._texts[index] for index in order[:whole]]) + last
-        return text, opening.units + whole * self._step + length
+        return self._stream(f"group/{plan.prefix_group}", BLOCK_TOKENS, True, wanted)
 
-    def _block(self, name: str, index: int, *, opening: bool) -> _Block:
-        return self._compose(self._digest(f"{name}/{index}", 2 * BLOCK_TOKENS), BLOCK_TOKENS, opening=opening)
+    def _recorded(self, plan: PlannedRequest, units: int) -> tuple[str, int]:
+        """The texts of the plan's blocks, each ending where its tokens do; the first leaves room for the template.
+
+        A block whose words cannot have its exact size leaves the rest to the next one.
+        """
+        overhead = self.lexicon.overhead(plan.endpoint)
+        scale = self.lexicon.tokens_per_unit
+        opening = min(BLOCK_TOKENS, max(1, round(plan.prefix_block_tokens / scale)))
+        shortest = min(self.lexicon.words)
+        units -= 0 if shortest == 1 else 2 * shortest  # the end is made up of words that sum to what is missing
+        texts, total = [], 0
+        for number, block in enumerate(plan.prefix_blocks, start=1):
+            end = min(units, round((number * plan.prefix_block_tokens - overhead) / scale))
+            if end > total:
+                text, length = self._block_text(f"hash/{block}", opening, not total, end - total)
+                texts.append(text)
+                total += length
+        return "".join(texts), total
+
+    def _stream(self, name: str, first: int, opening: bool, units: int) -> tuple[str, int]:
+        """The endless text of `name`, which begins with `first` units of its own, cut at `units`: text and units."""
+        head = self._head(name, first, opening)
+        whole, left = divmod(units - head.units, self._step)
+        if whole < 0:
+            return head.cut(units)
+        order = self._digest(f"{name}/order", whole + 1)
+        last, length = self._pool[order[whole]].cut(left)
+        text = head.text + "".join([self._texts[index] for index in order[:whole]]) + last
+        return text, head.units + whole * self._step + length
+
+    def _new_head(self, name: str, units: int, opening: bool) -> _Block:
+        return self._compose(self._digest(name, 2 * BLOCK_TOKENS), units, opening=opening)
 
     def _compose(self, digest: bytes, units: int, *, opening: bool) -> _Block:
         sizes = self.lexicon.sizes(units, opening=opening)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import numpy as np
 from pydantic import Field, ValidationInfo, field_validator
@@ -14,7 +14,7 @@ from cliffwatch.config import ConfigModel, check_config, load_config, parse_conf
 from cliffwatch.cost.price import HardwareCost
 from cliffwatch.errors import InputError
 from cliffwatch.units import WholeNumber
-from cliffwatch.workload.arrival_parts import Arrivals, ConcurrencyArrivals, SteadyArrivals
+from cliffwatch.workload.arrival_parts import Arrivals, ConcurrencyArrivals, SteadyArrivals, TraceArrivals
 from cliffwatch.workload.curves import CURVES
 from cliffwatch.workload.parts import (
     MAX_DURATION_S,
@@ -29,10 +29,15 @@ from cliffwatch.workload.parts import (
     PositiveSeconds,
     Sampling,
     Timeouts,
+    TraceLength,
     Warmup,
 )
+from cliffwatch.workload.traces.replay import anchored
 
 __all__ = ["ConcurrencyArrivals", "Workload", "load_workload", "preset_names", "preset_text", "with_changes"]
+
+LONG_TAIL = LogUniformLength(kind="loguniform", min=1024, max=32 * 1024)
+SHORT_ANSWERS = LogNormalLength(kind="lognormal", median=128, sigma=0.8, min=8, max=512)
 
 
 class Workload(ConfigModel):
@@ -41,12 +46,12 @@ class Workload(ConfigModel):
     name: Annotated[Line, Field(min_length=1, max_length=100)] = "workload"
     description: Annotated[Line, Field(max_length=2000)] = ""
     seed: Annotated[WholeNumber, Field(ge=0, lt=1 << 63)] = 42
+    arrivals: Arrivals
     duration: PositiveSeconds | None = None
     requests: Annotated[WholeNumber, Field(ge=1, le=MAX_REQUESTS)] | None = Field(default=None, validate_default=True)
-    arrivals: Arrivals
-    input_tokens: Length = LogUniformLength(kind="loguniform", min=1024, max=32 * 1024)
-    output_tokens: Length = LogNormalLength(kind="lognormal", median=128, sigma=0.8, min=8, max=512)
-    batch: Batch = Batch()
+    input_tokens: Length = Field(default=cast("Length", None), validate_default=True)
+    output_tokens: Length = Field(default=cast("Length", None), validate_default=True)
+    batch: Batch = Field(default=cast("Batch", None), validate_default=True)
     cache: Cache = Cache()
     cold_start: ColdStart = Field(default=ColdStart(), validate_default=True)
     warmup: Warmup = Warmup()
@@ -60,22 +65,46 @@ class Workload(ConfigModel):
     @field_validator("requests")
     @classmethod
     def _ends(cls, value: int | None, info: ValidationInfo) -> int | None:
-        if value is None and "duration" in info.data and info.data["duration"] is None:
+        arrivals, duration = info.data.get("arrivals"), info.data.get("duration")
+        if arrivals is None or "duration" not in info.data or isinstance(arrivals, TraceArrivals):
+            return value
+        if value is None and duration is None:
             raise ValueError("is missing, and so is duration; allowed: one of the two, or both")
+        if value and not duration and value > due_by(arrivals, MAX_DURATION_S):
+            raise ValueError("take over 30 days at these arrivals; allowed: fewer, a higher rate, or a duration")
         return value
 
-    @field_validator("arrivals")
+    @field_validator("input_tokens", "output_tokens", mode="before")
     @classmethod
-    def _within_a_month(cls, value: Any, info: ValidationInfo) -> Any:
-        requests, duration = info.data.get("requests"), info.data.get("duration")
-        if requests and not duration and requests > due_by(value, MAX_DURATION_S):
-            raise ValueError(f"takes over 30 days for {requests} requests; allowed: a higher rate, or a duration")
+    def _usual_lengths(cls, value: Any, info: ValidationInfo) -> Any:
+        if value is not None:
+            return value
+        if isinstance(info.data.get("arrivals"), TraceArrivals):
+            return TraceLength(kind="trace")
+        return LONG_TAIL if info.field_name == "input_tokens" else SHORT_ANSWERS
+
+    @field_validator("input_tokens", "output_tokens")
+    @classmethod
+    def _recorded(cls, value: Length, info: ValidationInfo) -> Length:
+        arrivals = info.data.get("arrivals")
+        if isinstance(value, TraceLength) and arrivals is not None and not isinstance(arrivals, TraceArrivals):
+            raise ValueError(f"are a trace's, arrivals are {arrivals.kind}; allowed: with arrivals of kind trace")
         return value
+
+    @field_validator("batch", mode="before")
+    @classmethod
+    def _usual_batch(cls, value: Any, info: ValidationInfo) -> Any:
+        if value is not None:
+            return value
+        recorded = isinstance(info.data.get("input_tokens"), TraceLength)
+        return Batch(sizes=(1,)) if recorded else Batch()
 
     @field_validator("batch")
     @classmethod
     def _size_for_every_length(cls, value: Batch, info: ValidationInfo) -> Batch:
         lengths = info.data.get("input_tokens")
+        if isinstance(lengths, TraceLength) and value.sizes != (1,):
+            raise ValueError("would send a recorded prompt several times; allowed: sizes [1] with a trace's lengths")
         if lengths is not None and value.sizes[0] > max(1, value.token_budget // lengths.bounds[1]):
             raise ValueError(
                 f"has no size that a prompt of {lengths.bounds[1]} tokens may take; "
@@ -125,18 +154,19 @@ class Workload(ConfigModel):
         return self.arrivals.users if isinstance(self.arrivals, ConcurrencyArrivals) else None
 
     def expected_requests(self, seconds: float) -> float | None:
-        """Requests due by so many seconds; None in a closed loop."""
-        return due_by(self.arrivals, seconds) if self.open_loop else None
+        """Requests due by so many seconds; None in a closed loop, and for a trace, which has to be read for it."""
+        due = due_by(self.arrivals, seconds)
+        return due if math.isfinite(due) else None
 
     @property
     def planned_requests(self) -> int | None:
-        """How many requests there will be, where only `requests` ends the load; None where time decides."""
-        return self.requests if self.duration is None else None
+        """How many requests there will be, where only `requests` ends the load; None where time or a trace decides."""
+        return None if self.duration is not None or isinstance(self.arrivals, TraceArrivals) else self.requests
 
 
 def due_by(arrivals: Arrivals, seconds: float) -> float:
-    """Requests due by so many seconds; without bound in a closed loop."""
-    if isinstance(arrivals, ConcurrencyArrivals):
+    """Requests due by so many seconds; without bound where the server or a trace decides."""
+    if isinstance(arrivals, ConcurrencyArrivals | TraceArrivals):
         return math.inf
     if isinstance(arrivals, SteadyArrivals):
         return arrivals.rate * seconds
@@ -162,7 +192,8 @@ def load_workload(path_or_preset: str) -> Workload:
     """The workload in a file or, where there is no such file, of a preset such as `longtail`.
 
     Raises:
-        InputError: no such file or preset, or a file that is not a workload; names field, value and what is allowed.
+        InputError: no such file or preset, a file that is not a workload, or a trace of it that is none; names field,
+            value and what is allowed.
     """
     path = Path(path_or_preset)
     if path.is_dir() or not path.exists():
@@ -171,7 +202,11 @@ def load_workload(path_or_preset: str) -> Workload:
         if not path.exists():
             presets = ", ".join(preset_names())
             raise InputError("no such file", file=path_or_preset, allowed=f"a workload file, or a preset: {presets}")
-    return load_config(path, Workload)
+    workload = load_config(path, Workload)
+    if not isinstance(workload.arrivals, TraceArrivals):
+        return workload
+    arrivals = anchored(workload.arrivals, path.absolute().parent)
+    return workload.model_copy(update={"arrivals": arrivals})
 
 
 def with_changes(workload: Workload, *, source: str = "options", **changes: object) -> Workload:

@@ -92,3 +92,25 @@ def test_preview_names_the_file_of_a_load_without_requests(tmp_path: Path) -> No
     path.write_text("duration: 10ms\narrivals: {kind: poisson, rate: 0.001}\n")
     with pytest.raises(InputError, match=r"w\.yaml: duration: ends before its first request"):
         run("preview", str(path))
+
+
+def test_check_reads_a_trace_to_its_end_and_says_what_was_set_right(tmp_path: Path) -> None:
+    (tmp_path / "w.yaml").write_text("arrivals: {kind: trace, file: t.csv}\n")
+    rows = [f"2023-11-16 18:17:{second:02d}.5,100,{second}" for second in (9, 1, 0, 30)]
+    (tmp_path / "t.csv").write_text("\n".join(["TIMESTAMP,ContextTokens,GeneratedTokens", *rows]))
+    assert run("check", str(tmp_path / "w.yaml")).splitlines() == [
+        "workload: well formed; trace arrivals",
+        f"{tmp_path / 't.csv'}: 4 requests to send",
+        "Trace: an answer of 0 tokens is asked for as 1 token, the least a server gives (1, the first in line 4).",
+        "Trace: a row out of order is put at its time (2, the first in line 3).",
+    ]
+    assert "Trace: a row out of order" in run("preview", str(tmp_path / "w.yaml"))
+    figures = json.loads(run("preview", str(tmp_path / "w.yaml"), "--json"))
+    assert [repair["count"] for repair in figures["repairs"]] == [1, 2]
+    with (tmp_path / "t.csv").open("a") as stream:
+        stream.writelines(
+            f"\n2023-11-16 18:18:{second:02d},100,{length}" for second in range(60) for length in range(90)
+        )
+        stream.write("\n2023-11-16 18:19:00,-5,1")
+    with pytest.raises(InputError, match=r"t\.csv: line 5406: input length is out of range"):
+        run("check", str(tmp_path / "w.yaml"))

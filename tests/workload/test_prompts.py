@@ -166,9 +166,65 @@ def test_a_group_shares_its_first_tokens_and_no_more(tokenizer_file: TokenizerFi
     assert ids(1000, 800, 1, group=1)[0][:16] != ids(1000, 800, 1, group=2)[0][:16]
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("endpoint", ["completions", "chat"])
+def test_blocks_of_equal_ids_have_equal_tokens_and_prompts_their_exact_length(
+    tokenizer_file: TokenizerFile, kind: str, endpoint: str
+) -> None:
+    path = tokenizer_file(kind, True)
+    counters = {"completions": tokenizer_counter(path), "chat": ChatCounter(path)}
+    lexicon = build_lexicon(counters["completions"], "server_tokenize", chat_counter=counters["chat"])
+    tokenizer = Tokenizer.from_file(str(path))
+
+    def ids(tokens: int, *blocks: int, size: int = 512, request_id: int = 0) -> list[int]:
+        asked = replace(
+            plan(tokens, request_id=request_id), endpoint=endpoint, prefix_blocks=blocks, prefix_block_tokens=size
+        )
+        built = PromptBuilder(lexicon, seed=1).build(asked)  # a new one each time: nothing hangs on what came before
+        assert counters[endpoint].count(built.prompts) == [tokens]
+        assert built.built_input_tokens == tokens
+        return list(tokenizer.encode(built.prompts[0]).ids)
+
+    def common(one: list[int], two: list[int]) -> int:
+        return next((place for place, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), len(one))
+
+    # what a prompt gains stands before its text and, of a template, after it: a block may end that much earlier
+    slack = lexicon.overhead(endpoint) + (0 if kind in {"large", "blanks"} else 16)
+    base = ids(1500, 7, 8, 9)
+    assert 1024 - slack <= common(base, ids(1500, 7, 8, 10)) < 1024 + 4
+    assert 512 - slack <= common(base, ids(1500, 7, 3, 9)) < 512 + 4
+    assert common(base, ids(1500, 6, 8, 9)) < 8
+    assert common(base, ids(1300, 7, 8, 9)) >= 1300 - slack  # the same third block, cut shorter
+    again = ids(1500, 7, 8, 9, request_id=5)
+    assert again == base or (kind not in {"large", "blanks"} and common(again, base) >= 1500 - slack)
+    assert 1024 - slack <= common(ids(1500, 7, 8), ids(1500, 7, 8, request_id=1)) < 1024 + 4  # the rest is its own
+    assert 320 - slack <= common(ids(400, *range(20), size=16), ids(400, *range(21), size=16)) < 320 + 4
+
+
+def test_a_trace_of_prompts_shares_what_its_ids_say(large: tuple[Tokenizer, Lexicon]) -> None:
+    """Tokens found in a cache of whole 16-token blocks, as servers keep one, against those of the plan."""
+    tokenizer, lexicon = large
+    builder = PromptBuilder(lexicon, seed=1)
+    cached: set[tuple[int, ...]] = set()
+    chains = [(0, 1, 2), (0, 1, 3), (0, 4), (5,), (0, 1, 2, 6), (5,), (0, 1, 2)]
+    for index, chain_ids in enumerate(chains):
+        tokens = 512 * len(chain_ids) - 100
+        asked = replace(plan(tokens, request_id=index), prefix_blocks=chain_ids, prefix_block_tokens=512)
+        text = tokenizer.encode(builder.build(asked).prompts[0]).ids
+        prefixes = [tuple(text[: end + 16]) for end in range(0, len(text) - 15, 16)]
+        found = 16 * sum(prefix in cached for prefix in prefixes)
+        before = {chain[:depth] for chain in chains[:index] for depth in range(1, len(chain) + 1)}
+        leading = max((depth for depth in range(1, len(chain_ids) + 1) if chain_ids[:depth] in before), default=0)
+        lasts = [512 * len(chain) - 100 for chain in chains[:index] if chain[:leading] == chain_ids[:leading]]
+        expected = min(tokens, 512 * leading, max(lasts, default=0))
+        assert expected - 16 < found <= expected
+        cached.update(prefixes)
+
+
 def test_the_presets_prompts_are_built_in_under_a_millisecond(large: tuple[Tokenizer, Lexicon]) -> None:
     builder = PromptBuilder(large[1], seed=1)
-    for asked in (plan(1024, batch=16), plan(32768), plan(32768, group=1, shared=26214)):
+    blocks = replace(plan(32768), prefix_blocks=tuple(range(64)), prefix_block_tokens=512)
+    for asked in (plan(1024, batch=16), plan(32768), plan(32768, group=1, shared=26214), blocks):
         builder.build(asked)
         taken = []
         for index in range(30):

@@ -113,7 +113,8 @@ def test_every_plan_is_within_its_bounds(workload: Workload) -> None:
 @given(workload=WORKLOADS, size=st.integers(1, 5000))
 def test_blocks_of_any_size_make_the_same_stream(workload: Workload, size: int) -> None:
     def rows(size: int) -> np.ndarray:
-        return np.concatenate([np.stack(block.columns()) for block in plan_blocks(workload, size=size)], axis=1)
+        blocks = [np.stack(block.columns()) for block in plan_blocks(workload, size=size)]
+        return np.concatenate([np.zeros((8, 0)), *blocks], axis=1)  # a load may end before its first request
 
     assert (rows(max(size, 50)) == rows(4096)).all()
 
