@@ -194,7 +194,7 @@ class TraceArrivals(ConfigModel):
 
     kind: Literal["trace"]
     file: Name
-    format: Literal["auto", "azure", "burstgpt", "mooncake", "bailian", "plain"] = "auto"
+    format: Literal["auto", "azure", "burstgpt", "mooncake", "bailian", "servegen", "plain"] = "auto"
     columns: TraceColumns | None = None
     time_unit: Literal["s", "ms", "us", "ns"] | None = None
     block_tokens: Annotated[TokenCount, Field(ge=1, le=1 << 20)] | None = None

@@ -46,8 +46,8 @@ def _parts(preview: Preview) -> Iterator[RenderableType]:
 def repair_lines(repairs: Iterable[Repair]) -> Iterator[str]:
     """What was set right in a trace, in words, each with its count and first line."""
     for repair in repairs:
-        place = "" if repair.first_line is None else f" ({repair.count:,}, the first in line {repair.first_line:,})"
-        yield f"Trace: {repair.what}{place}."
+        first = "" if repair.first_line is None else f", the first in line {repair.first_line:,}"
+        yield f"Trace: {repair.what}{f' ({repair.count:,}{first})' if first or repair.count > 1 else ''}."
 
 
 def _load(preview: Preview) -> Iterator[tuple[str, str]]:

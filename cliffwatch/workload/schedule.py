@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cliffwatch.errors import InputError
 from cliffwatch.records.schema import Phase
 from cliffwatch.workload.arrival_parts import TraceArrivals
 from cliffwatch.workload.arrivals import ARRIVALS
@@ -196,8 +197,13 @@ def _arrived(
     return ARRIVALS[arrivals.kind](arrivals, rng, size)
 
 
-def _lengths(spec: Length, rng: np.random.Generator, count: int, recorded: Column | None) -> Column:
-    return recorded if recorded is not None and isinstance(spec, TraceLength) else LENGTHS[spec.kind](spec, rng, count)
+def _lengths(workload: Workload, name: str, rng: np.random.Generator, count: int, recorded: Column | None) -> Column:
+    spec: Length = getattr(workload, name)
+    if recorded is None or not isinstance(spec, TraceLength):
+        return LENGTHS[spec.kind](spec, rng, count)
+    if not recorded.all():
+        raise InputError("are not in the trace", field=name, allowed="lengths of another kind in the workload file")
+    return recorded
 
 
 def _block(
@@ -205,8 +211,8 @@ def _block(
 ) -> PlanBlock:
     count = len(times)
     ids = np.arange(first, first + count)
-    tokens = _lengths(workload.input_tokens, rng["input"], count, recorded.input_tokens if recorded else None)
-    output = _lengths(workload.output_tokens, rng["output"], count, recorded.output_tokens if recorded else None)
+    tokens = _lengths(workload, "input_tokens", rng["input"], count, recorded.input_tokens if recorded else None)
+    output = _lengths(workload, "output_tokens", rng["output"], count, recorded.output_tokens if recorded else None)
     groups = _prefix_groups(workload, rng["cache"], count)
     shared = np.where(groups == NO_PREFIX, 0, np.floor(tokens * workload.cache.prefix_fraction)).astype(np.int64)
     blocks: tuple[tuple[int, ...], ...] = ()

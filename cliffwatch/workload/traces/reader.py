@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
+from typing import Protocol
+
+import numpy as np
 
 from cliffwatch.errors import InputError
 from cliffwatch.workload.arrival_parts import TraceArrivals
@@ -14,11 +17,26 @@ from cliffwatch.workload.traces.clock import Clock, choose_clock
 from cliffwatch.workload.traces.columns import Head, RowFormat
 from cliffwatch.workload.traces.formats import choose_format, read_head
 from cliffwatch.workload.traces.rows import RawRow, Repairs, TraceRow, refuse
+from cliffwatch.workload.traces.servegen import ClientSource, is_servegen
 
 SAMPLE = 1000  # rows from which the unit of times is told
 WINDOW = 1 << 16  # rows that are put in order of time; a file that is more out of order is refused
 WINDOW_BLOCKS = 1 << 20  # block ids held meanwhile, so that long prompts do not take all memory
 UNTIMED = 1000  # rows in succession that may lack a time
+
+
+class Source(Protocol):
+    """A trace as requests in order of time. One that `draws` them takes the workload's rate scale into account."""
+
+    @property
+    def draws(self) -> bool: ...
+
+    @property
+    def block_tokens(self) -> int: ...
+
+    def check(self) -> None: ...
+
+    def rows(self, repairs: Repairs, rng: np.random.Generator, /) -> Iterator[TraceRow]: ...
 
 
 @dataclass(frozen=True)
@@ -29,12 +47,13 @@ class RowSource:
     head: Head
     format: RowFormat
     spec: TraceArrivals
+    draws: bool = False
 
     @property
     def block_tokens(self) -> int:
         return self.spec.block_tokens or self.format.block_tokens
 
-    def rows(self, repairs: Repairs) -> Iterator[TraceRow]:
+    def rows(self, repairs: Repairs, _rng: np.random.Generator) -> Iterator[TraceRow]:
         """All rows from the first on, ties in the order of the file. Raises InputError at a line of unclear meaning."""
         return _in_order(self._in_file_order(repairs), self.path, repairs)
 
@@ -53,8 +72,16 @@ class RowSource:
         return _timed(chain(sample, raw), clock, self.path, repairs)
 
 
+def open_trace(spec: TraceArrivals) -> Source:
+    """The source of a trace. Raises InputError where its head is none of a trace."""
+    path = Path(spec.file)
+    if spec.format == "servegen" or (spec.format == "auto" and is_servegen(path)):
+        return ClientSource(path, spec)
+    return open_rows(spec)
+
+
 def open_rows(spec: TraceArrivals) -> RowSource:
-    """The source of a trace file. Raises InputError where its head is none of a trace."""
+    """The source of a trace file with one request a row. Raises InputError where its head is none of such a trace."""
     path = Path(spec.file)
     head = read_head(path)
     return RowSource(path, head, choose_format(spec, path, head), spec)

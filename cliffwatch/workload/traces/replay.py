@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from cliffwatch.errors import InputError
 from cliffwatch.workload.arrival_parts import TraceArrivals
 from cliffwatch.workload.parts import MAX_DURATION_S
-from cliffwatch.workload.traces.reader import open_rows
+from cliffwatch.workload.traces.reader import open_trace
 from cliffwatch.workload.traces.rows import Repairs, TraceRow
 
 REPLAY_BLOCK = 256  # rows are made one by one: a larger block would keep a worker from its sockets
@@ -46,8 +46,9 @@ def replay(
     Raises:
         InputError: a line cannot be used, nothing is left in the slice, or a request comes after 30 days.
     """
-    source = open_rows(spec)
-    rows = _scaled(_sliced(source.rows(repairs or Repairs()), spec), spec, rng)
+    source = open_trace(spec)
+    rows = _sliced(source.rows(Repairs() if repairs is None else repairs, rng), spec)
+    rows = _scaled(rows, spec.time_scale, 1.0 if source.draws else spec.rate_scale, rng)
     seen = _Seen()
     empty = True
     while block := list(islice(rows, min(size, REPLAY_BLOCK))):
@@ -70,7 +71,7 @@ def replay(
 def anchored(spec: TraceArrivals, folder: Path) -> TraceArrivals:
     """The trace with its file found from `folder`, where the workload file stands; its head and first rows checked."""
     there = spec.model_copy(update={"file": str(folder / Path(spec.file).expanduser())})
-    open_rows(there).check()
+    open_trace(there).check()
     return there
 
 
@@ -84,13 +85,15 @@ def _sliced(rows: Iterable[TraceRow], spec: TraceArrivals) -> Iterator[TraceRow]
             yield row._replace(time_ns=row.time_ns - start_ns)
 
 
-def _scaled(rows: Iterator[TraceRow], spec: TraceArrivals, rng: np.random.Generator) -> Iterator[TraceRow]:
+def _scaled(
+    rows: Iterator[TraceRow], time_scale: float, rate_scale: float, rng: np.random.Generator
+) -> Iterator[TraceRow]:
     """Times by `time_scale`; each row so often as `rate_scale` says, copies spread over the time to the next row."""
-    sure, chance = divmod(spec.rate_scale, 1.0)
+    sure, chance = divmod(rate_scale, 1.0)
     previous: TraceRow | None = None
     for row in rows:
-        row = row if spec.time_scale == 1 else row._replace(time_ns=round(row.time_ns * spec.time_scale))
-        if spec.rate_scale == 1:
+        row = row if time_scale == 1 else row._replace(time_ns=round(row.time_ns * time_scale))
+        if rate_scale == 1:
             yield row
             continue
         if previous is not None:
