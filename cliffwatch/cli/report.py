@@ -8,6 +8,9 @@ from pathlib import Path
 import typer
 
 from cliffwatch.errors import ExitCode, InputError
+from cliffwatch.records.files import shards_dir
+from cliffwatch.records.folder import SLO_FILE, WORKLOAD_FILE
+from cliffwatch.records.manifest import FILE_NAME
 from cliffwatch.records.schema import Outcome, Phase
 from cliffwatch.report.summary import Report, own_slo, summarize
 from cliffwatch.slo.judgement import Status
@@ -40,6 +43,8 @@ def report(
     """
     from cliffwatch.records.reader import RunReader
 
+    if html is not None:
+        _refuse_own_files(html, run_dir)
     chosen = None if phase is PhaseChoice.ALL else Phase(phase)
     reader = RunReader(run_dir)
     judged = summarize(reader, load_slo(slo) if slo else own_slo(run_dir), phase=chosen)
@@ -76,6 +81,14 @@ def exit_code(judged: Report, *, strict: bool = False) -> ExitCode:
     nothing_served = judged.n > 0 and all(one.outcome is not Outcome.OK for one in judged.outcomes)
     failed = status is Status.MISSED or nothing_served or (strict and status is Status.TOO_FEW_DATA)
     return ExitCode.SLO_MISSED if failed else ExitCode.OK
+
+
+def _refuse_own_files(html: Path, run_dir: Path) -> None:
+    """A report must not replace what it is made from."""
+    own = {run_dir.resolve() / name for name in (FILE_NAME, WORKLOAD_FILE, SLO_FILE)}
+    target = html.resolve()
+    if target in own or target.is_relative_to(shards_dir(run_dir).resolve()):
+        raise InputError("is a file of the run itself", field="--html", value=str(html), allowed="another file")
 
 
 def _write(path: Path, text: str) -> None:

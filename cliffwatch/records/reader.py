@@ -13,7 +13,7 @@ import duckdb
 
 from cliffwatch.errors import RunError
 from cliffwatch.records.figures import view_columns
-from cliffwatch.records.files import Listing, list_run
+from cliffwatch.records.files import Listing, final_path, list_run, shards_dir
 from cliffwatch.records.manifest import Manifest, RunState, read_manifest
 from cliffwatch.records.parquet import check_file
 from cliffwatch.records.schema import ARROW_SCHEMA
@@ -96,8 +96,8 @@ class RunReader:
 
     def _view_files(self, sources: Sources) -> None:
         files = [path for paths in sources.values() for path in paths]
-        for path in files:
-            check_file(path)
+        rows = sum(check_file(path).num_rows for path in files)
+        _check_whole(self.manifest, self.dir, sources, rows)
         with _saying(self.dir):
             self._database = connect_files(files)
 
@@ -127,6 +127,17 @@ def connect_files(files: Sequence[Path]) -> duckdb.DuckDBPyConnection:
     return database
 
 
+def _check_whole(manifest: Manifest, run_dir: Path, sources: Sources, rows: int) -> None:
+    """A closed run has the rows that it was closed with: what is gone would be judged as if it had never been."""
+    for worker in manifest.workers:
+        if worker.rows and worker.shard not in sources:
+            raise RunError(f"is missing: it held {worker.rows} rows", file=final_path(run_dir, worker.shard))
+    if manifest.accounting is not None and rows != manifest.accounting.issued:
+        raise RunError(
+            f"holds {rows} rows, but {manifest.accounting.issued} requests were accounted for", file=shards_dir(run_dir)
+        )
+
+
 @contextmanager
 def _saying(place: Path) -> Iterator[None]:
     """What DuckDB finds wrong with a file, in its many ways, as a RunError; a faulty query stays what it is."""
@@ -135,7 +146,12 @@ def _saying(place: Path) -> Iterator[None]:
     except (duckdb.ParserException, duckdb.SyntaxException, duckdb.BinderException, duckdb.CatalogException):
         raise
     except (duckdb.Error, UnicodeDecodeError) as error:
-        raise RunError(f"cannot be read: {str(error).splitlines()[0]}", file=place) from error
+        said = "".join(letter for letter in str(error).splitlines()[0] if letter.isprintable())
+        raise RunError(f"cannot be read: a shard is damaged inside ({said})", file=place) from error
+    except RuntimeError as error:
+        if "interrupted" in str(error).lower():  # DuckDB takes Ctrl-C for itself
+            raise KeyboardInterrupt from error
+        raise
 
 
 def _create_empty(database: duckdb.DuckDBPyConnection) -> None:

@@ -47,6 +47,24 @@ def test_a_run_without_an_slo_is_shown_and_not_judged(tmp_path: Path, command: C
     assert all(word in ended.out for word in ("TTFT", "ok", "verdict", "cost"))
 
 
+@pytest.mark.parametrize("name", ["manifest.json", "slo.yaml", "shards/worker-000.parquet", "shards/new.html"])
+def test_a_report_never_replaces_what_it_is_made_from(tmp_path: Path, command: Command, name: str) -> None:
+    run = make(tmp_path / "run", slo=SLO)
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    ended = command("report", run, "--html", run / name)
+    assert ended.code == 2
+    assert "--html" in ended.err
+    assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
+
+
+def test_a_shard_that_is_gone_is_not_judged_as_if_it_had_never_been(tmp_path: Path, command: Command) -> None:
+    run = make(tmp_path / "run", slo=SLO)
+    final_path(run, 0).unlink()
+    ended = command("report", run)
+    assert ended.code == 2
+    assert "worker-000.parquet: is missing: it held 200 rows" in ended.err
+
+
 def test_a_run_in_which_everything_failed_does_not_pass_a_gate(tmp_path: Path, command: Command) -> None:
     run_of(tmp_path / "run", [refused(number, Outcome.HTTP_5XX) for number in range(20)])
     ended = command("report", tmp_path / "run")

@@ -189,9 +189,11 @@ def test_unchanged_run_is_a_304(client: TestClient, run: SyntheticRun) -> None:
 
 
 def test_closed_run_changed_by_hand_is_read_anew(root: Path, client: TestClient, run: SyntheticRun) -> None:
-    before = get(client, "/v1/runs/closed/outcomes")["n"]
+    assert get(client, "/v1/runs/closed/outcomes")["n"] > 0
     (root / "closed" / "shards" / "worker-001.parquet").unlink()
-    assert get(client, "/v1/runs/closed/outcomes")["n"] < before
+    answer = client.get("/v1/runs/closed/outcomes")
+    assert answer.status_code == 409
+    assert (answer.json()["file"], answer.json()["detail"]) == ("worker-001.parquet", "is missing: it held 2000 rows")
 
 
 def test_without_slo_file_nothing_is_judged(root: Path, client: TestClient) -> None:
