@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import time
@@ -12,6 +13,7 @@ from typing import Any
 
 import gevent
 import gevent.event
+import gevent.socket
 import locust  # noqa: F401  before our own modules: it makes blocking calls cooperative
 import typer
 from locust.env import Environment
@@ -30,6 +32,7 @@ from loadgen.settings import OPTIONS, Settings
 DEFAULT_MASTER_PORT = 5557
 WORKERS_WITHIN_S = 120.0
 _PATIENCE_S = 2.0
+_ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # the last: a terminal that was closed
 _EVERY_INTERFACE = {"*", "0.0.0.0", "::"}  # noqa: S104  compared, not bound
 
 app = typer.Typer(add_completion=False)
@@ -82,7 +85,7 @@ def run(
             _join(master, workers, [name for name, value in given.items() if value], token_file)
             return
         settings = Settings.of({**given, "token_file": token_file})
-        with _patience(f"asking {settings.target} how it serves and counts tokens ..."):
+        with _patience(f"asking {settings.target} how it serves and counts tokens ..."), _leaving_at_once():
             preparation = prepare(settings)
         for note in preparation.notes:
             print(f"cliffwatch: {note}", file=sys.stderr)  # noqa: T201
@@ -100,6 +103,22 @@ def _patience(text: str) -> Iterator[None]:
         yield
     finally:
         timer.kill()
+
+
+@contextmanager
+def _leaving_at_once() -> Iterator[None]:
+    """While nothing has begun there is nothing to close: a signal ends us there and then, in whatever greenlet."""
+
+    def leave() -> None:
+        print("cliffwatch: interrupted before the run began", file=sys.stderr, flush=True)  # noqa: T201
+        os._exit(ExitCode.INTERRUPTED)
+
+    watchers = [gevent.signal_handler(number, leave) for number in _ENDING_SIGNALS]
+    try:
+        yield
+    finally:
+        for watcher in watchers:
+            watcher.cancel()
 
 
 class _Run:
@@ -123,7 +142,7 @@ class _Run:
         self._master = Master(self._environment, lambda: preparation, self._on_done, self._workers.kill)
 
     def code(self, *, as_json: bool, report: bool) -> ExitCode:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in _ENDING_SIGNALS:
             gevent.signal_handler(number, self._on_signal, signal.Signals(number).name)
         try:
             self._await_workers()
@@ -200,12 +219,30 @@ def split_address(text: str, option: str, *, default_port: int) -> tuple[str, in
     return host, int(port) if colon else default_port
 
 
+def _await_master(host: str, port: int) -> None:
+    """Until a master listens there. Raises UnreachableError when none does within `WORKERS_WITHIN_S`."""
+    deadline_s = time.monotonic() + WORKERS_WITHIN_S
+    while True:
+        try:
+            gevent.socket.create_connection((host, port), timeout=2.0).close()
+        except OSError as error:
+            if time.monotonic() > deadline_s:
+                raise UnreachableError(
+                    f"no run was there to join within {WORKERS_WITHIN_S:.0f} s: {error}", file=f"{host}:{port}"
+                ) from error
+            gevent.sleep(0.5)
+        else:
+            return
+
+
 def _join(master: str, workers: int, surplus: list[str], token_file: str) -> None:
     """Lend workers to a run that another machine conducts, until it ends."""
     if surplus:
         allowed = "--workers, --token-file"
         raise InputError("is the master's to say", field=surplus[0], value="with --master", allowed=allowed)
     host, port = split_address(master, "--master", default_port=DEFAULT_MASTER_PORT)
+    with _patience(f"waiting for a run to join at {host}:{port} ..."):
+        _await_master(host, port)
     lent = LocalWorkers(workers, host, port, Path(token_file) if token_file else None)
     try:
         lent.wait()

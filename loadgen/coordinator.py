@@ -219,6 +219,7 @@ class Coordinator:
         gone = [*dead, *early]
         if reason is None and len(gone) == len(members):
             reason, gone = "every worker died or was stopped", dead
+            self._stop_reason = reason  # not a run that ended by itself: its exit code says so
             self._end_ns = max(0, int(self.elapsed_s * 1e9))
         elif reason is None and gone:
             shards = ", ".join(str(member.shard) for member in gone)

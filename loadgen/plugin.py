@@ -168,7 +168,8 @@ class _PlainMaster:
                 self._master.coordinator.on_report(messages.plain(report))
 
     def _prepare(self) -> Preparation:
-        settings = Settings.of(self._options)
+        target = self._options.get("target") or self._environment.host  # Locust's own --host, or its page's field
+        settings = Settings.of({**self._options, "target": target or ""})
         self._runs += 1
         if self._runs > 1:  # started again from the web page
             settings = replace(settings, out=settings.out.with_name(f"{settings.out.name}-{self._runs}"))

@@ -143,6 +143,7 @@ def test_when_all_are_stopped_the_run_ends_then(tmp_path):
     subject, _ = conduct(tmp_path, {"a": (7, "stops early"), "b": (6, "stops early")})
     assert (subject.manifest.accounting.ok, subject.manifest.accounting.lost) == (13, 0)
     assert subject.manifest.partial_reason == "every worker died or was stopped"
+    assert subject.stop_reason == "every worker died or was stopped"  # so that its exit code says so too
 
 
 def test_a_refusal_ends_the_run_before_it_began(tmp_path):

@@ -120,7 +120,7 @@ def test_two_workers_send_the_schedule_once_and_agree_with_the_engine(engine, tm
 def test_plain_locust_is_the_same_run(engine, tmp_path):
     workload = write_workload(tmp_path)
     command = [sys.executable, "-m", "locust", "-f", str(LOCUSTFILE), "--headless", "--cliffwatch-workload", workload]
-    command += ["--cliffwatch-target", engine]
+    command += ["--host", engine]  # Locust's own name for it; its web page has the same field
     done = subprocess.run(
         list(map(str, command)), env=os.environ | {"CLIFFWATCH_OUT": str(tmp_path / "run")},
         capture_output=True, text=True, timeout=100, stdin=subprocess.DEVNULL,
@@ -135,6 +135,28 @@ def test_plain_locust_says_what_is_missing(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, cwd=tmp_path)
     assert done.returncode == 2
     assert "workload: is missing" in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_before_the_run_leaves_at_once_and_nothing_behind(tmp_path, number):
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts, and never answers
+        target = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        process = start(write_workload(tmp_path), "--target", target, "--out", tmp_path / "run", "--workers", 1)
+        _connection = silent.accept()  # held: it closes when nobody does
+        process.send_signal(number)
+        _, err = process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert "Traceback" not in err and "interrupted before the run began" in err
+    assert not (tmp_path / "run").exists()
+
+
+def test_joining_says_what_it_waits_for(tmp_path):
+    command = [sys.executable, "-m", "cliffwatch", "run", "--master", "127.0.0.1:1", "--workers", "1"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL)
+    assert process.stderr is not None
+    assert "waiting for a run to join at 127.0.0.1:1" in process.stderr.readline()
+    process.terminate()
+    process.wait(10)
 
 
 def test_a_worker_that_is_killed_loses_what_it_had_and_the_run_goes_on(engine, tmp_path):
