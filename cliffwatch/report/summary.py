@@ -163,12 +163,12 @@ def summarize(reader: RunReader, slo: SloFile | None, *, phase: Phase | None = P
             work=work,
             throughput=_throughput(work),
             price=judgement.price if judgement else price_of(manifest, work),
-            apart=tuple(_apart(connection)),
-            settling=settle(connection, _settling_figures(manifest)),
+            apart=tuple(_apart(connection, _main_figures(manifest)["TTFT"])),
+            settling=settle(connection, _main_figures(manifest)),
         )
 
 
-def _settling_figures(manifest: Manifest) -> dict[str, str]:
+def _main_figures(manifest: Manifest) -> dict[str, str]:
     pairs = ((label, SHOWN[label][0 if manifest.open_loop else 1]) for label in ("TTFT", "ITL", "E2E"))
     return {label: figure for label, figure in pairs if figure}
 
@@ -238,11 +238,9 @@ def _throughput(work: Work) -> Throughput:
     )
 
 
-def _apart(connection: duckdb.DuckDBPyConnection) -> Iterator[PhaseSummary]:
+def _apart(connection: duckdb.DuckDBPyConnection, ttft: str) -> Iterator[PhaseSummary]:
     """The cold start and the warm-up, each where the run has any."""
     for phase in (Phase.COLD, Phase.WARMUP):
         n, good = row(connection, f"count(*), count(*) FILTER ({OK})", in_phase(phase))
         if n:
-            yield PhaseSummary(
-                phase=phase, n=n, ok=good, ttft=_figure(connection, "TTFT, service", "ttft_s", ok_in(phase))
-            )
+            yield PhaseSummary(phase=phase, n=n, ok=good, ttft=_figure(connection, "TTFT", ttft, ok_in(phase)))

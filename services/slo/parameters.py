@@ -29,10 +29,10 @@ def _one_of(names: Collection[str]) -> Any:
 
 
 def label(metric: str) -> str:
-    """A metric's name for people: `ttft_user_s` is `TTFT (user)`."""
-    words = metric.removesuffix("_s").split("_")
-    spoken = [f"({word})" if word == "user" else word.upper() if word in _ACRONYMS else word for word in words]
-    return " ".join(spoken)
+    """A metric's name for people, as the report has it: `ttft_user_s` is `TTFT`, `ttft_s` is `TTFT, service`."""
+    words = metric.removesuffix("_s").removesuffix("_user").split("_")
+    spoken = " ".join(word.upper() if word in _ACRONYMS else word for word in words)
+    return f"{spoken}, service" if f"{metric.removesuffix('_s')}_user_s" in FIGURES else spoken
 
 
 Metric = Annotated[str, *_one_of(FIGURES)]
