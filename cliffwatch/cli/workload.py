@@ -8,9 +8,11 @@ import msgspec
 import typer
 from rich.console import Console
 
+from cliffwatch.config import check_config
 from cliffwatch.errors import InputError
 from cliffwatch.workload.arrival_parts import TraceArrivals
-from cliffwatch.workload.picture import render, repair_lines
+from cliffwatch.workload.fitting import fit
+from cliffwatch.workload.picture import render, render_fit, repair_lines
 from cliffwatch.workload.preview import preview
 from cliffwatch.workload.schedule import plan_blocks
 from cliffwatch.workload.spec import Workload, load_workload, preset_names, preset_text
@@ -71,7 +73,53 @@ def init(
     preset: str = typer.Option("longtail", help="The preset to start from."),
 ) -> None:
     """Write a preset to a new file, to be changed to your own traffic."""
-    text = preset_text(preset)
+    _write_new(path, preset_text(preset))
+    typer.echo(f"wrote {path}; look at it with: cliffwatch workload preview {path}")
+
+
+@app.command(name="fit")
+def fit_trace(
+    trace: str = typer.Argument(
+        ...,
+        metavar="TRACE",
+        help="A trace, or a workload file (.yaml) whose arrivals are one, with its slice and columns.",
+    ),
+    out: Path | None = typer.Option(
+        None, help="The workload file to write; it must not exist yet. Else to the terminal."
+    ),
+    format_: str = typer.Option("auto", "--format", help="The trace's format, where it is not told from its columns."),
+    time_unit: str | None = typer.Option(None, help="Unit of the trace's times: s, ms, us or ns."),
+    json: bool = typer.Option(False, "--json", help="Print the fidelity as JSON."),
+) -> None:
+    """Fit a workload file to a trace, so that private traffic can be replayed without any of its requests."""
+    found = fit(_trace(trace, format_, time_unit))
+    if out is None and not json:
+        typer.echo(found.text, nl=False)
+    if out is not None:
+        _write_new(out, found.text)
+    if json:
+        figures = {"workload": found.workload.model_dump(mode="json"), "fidelity": found.fidelity}
+        figures |= {"complete": found.complete, "repairs": found.repairs, "notes": found.notes}
+        typer.echo(msgspec.json.format(msgspec.json.encode(figures), indent=2))
+        return
+    Console(stderr=out is None).print(render_fit(found))
+    if out is not None:
+        typer.echo(f"wrote {out}; look at it with: cliffwatch workload preview {out}")
+
+
+def _trace(path: str, format_: str, time_unit: str | None) -> TraceArrivals:
+    if path.endswith((".yaml", ".yml")):
+        arrivals = load_workload(path).arrivals
+        if not isinstance(arrivals, TraceArrivals):
+            raise InputError(
+                "is no trace to fit", file=path, field="arrivals.kind", value=arrivals.kind, allowed="trace"
+            )
+        return arrivals
+    fields = {"kind": "trace", "file": path, "format": format_, "time_unit": time_unit}
+    return check_config(fields, TraceArrivals, source="options")
+
+
+def _write_new(path: Path, text: str) -> None:
     try:
         with path.open("x", encoding="utf-8") as stream:
             stream.write(text)
@@ -79,7 +127,6 @@ def init(
         raise InputError("exists already", file=path, allowed="a new file") from error
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror or error}", file=path) from error
-    typer.echo(f"wrote {path}; look at it with: cliffwatch workload preview {path}")
 
 
 @app.command()

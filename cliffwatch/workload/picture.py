@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cliffwatch.units import format_seconds, format_tokens
+from cliffwatch.workload.fitting import Fit
 from cliffwatch.workload.preview import GridRow, Lengths, Preview
 from cliffwatch.workload.traces.rows import Repair
 
@@ -48,6 +49,32 @@ def repair_lines(repairs: Iterable[Repair]) -> Iterator[str]:
     for repair in repairs:
         first = "" if repair.first_line is None else f", the first in line {repair.first_line:,}"
         yield f"Trace: {repair.what}{f' ({repair.count:,}{first})' if first or repair.count > 1 else ''}."
+
+
+def render_fit(found: Fit) -> RenderableType:
+    """How near a fitted workload is to its trace."""
+    fidelity = found.fidelity
+    table = _table("figure", "trace", "fitted", "KS distance")
+    for name, distance in (
+        ("input tokens", fidelity.input_tokens),
+        ("output tokens", fidelity.output_tokens),
+        ("gaps", fidelity.gaps),
+    ):
+        table.add_row(name, "", "", _number(distance))
+    windows = f"dispersion ({fidelity.windows:,} windows)"
+    for name, figures in (
+        ("requests/s", fidelity.rate),
+        ("burstiness (CV of gaps)", fidelity.cv),
+        (windows, fidelity.dispersion),
+        ("input tokens shared", fidelity.shared_input),
+        ("rank correlation of lengths", fidelity.length_correlation),
+    ):
+        table.add_row(name, _number(figures.trace), _number(figures.fitted), "")
+    score = f"fidelity {fidelity.score:.3f} (n = {fidelity.n:,}; a distance of {fidelity.noise:.3f} may be chance)"
+    lines = [
+        Text(line, style="yellow") for line in (*repair_lines(found.repairs), *(f"{note}." for note in found.notes))
+    ]
+    return Group(Text(score, style="bold"), *lines, table)
 
 
 def _load(preview: Preview) -> Iterator[tuple[str, str]]:

@@ -114,3 +114,41 @@ def test_check_reads_a_trace_to_its_end_and_says_what_was_set_right(tmp_path: Pa
         stream.write("\n2023-11-16 18:19:00,-5,1")
     with pytest.raises(InputError, match=r"t\.csv: line 5406: input length is out of range"):
         run("check", str(tmp_path / "w.yaml"))
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.csv"
+    rows = [f"{index / 4},{100 + index % 50},{9 + index % 5}" for index in range(400)]
+    path.write_text("\n".join(["time_s,input_tokens,output_tokens", *rows]))
+    return path
+
+
+def test_fit_writes_a_file_that_previews(tmp_path: Path, trace: Path) -> None:
+    out = tmp_path / "fitted.yaml"
+    said = run("fit", str(trace), "--out", str(out))
+    assert "fidelity 0.9" in said
+    assert f"cliffwatch workload preview {out}" in said
+    assert "constant arrivals, 4/s" in run("check", str(out))
+    assert "mine" in run("preview", str(out))
+    with pytest.raises(InputError, match=r"fitted\.yaml: exists already"):
+        run("fit", str(trace), "--out", str(out))
+
+
+def test_fit_prints_the_file_or_the_figures(tmp_path: Path, trace: Path) -> None:
+    assert run("fit", str(trace)).startswith("name: mine\n")
+    figures = json.loads(run("fit", str(trace), "--json"))
+    assert figures["fidelity"]["n"] == 400
+    assert figures["complete"] is True
+    (tmp_path / "w.yaml").write_text(f"arrivals: {{kind: trace, file: {trace.name}, end: 50s}}")
+    assert json.loads(run("fit", str(tmp_path / "w.yaml"), "--json"))["fidelity"]["n"] == 200
+
+
+def test_fit_names_what_it_cannot_use(tmp_path: Path, trace: Path) -> None:
+    with pytest.raises(InputError, match="none: cannot be read"):
+        run("fit", str(tmp_path / "none"))
+    with pytest.raises(InputError, match="options: format: cannot be used; got 'odd'"):
+        run("fit", str(trace), "--format", "odd")
+    (tmp_path / "w.yaml").write_text("duration: 5s\narrivals: {kind: constant, rate: 2}\n")
+    with pytest.raises(InputError, match=r"w\.yaml: arrivals\.kind: is no trace to fit; got 'constant'"):
+        run("fit", str(tmp_path / "w.yaml"))

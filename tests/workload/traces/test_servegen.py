@@ -48,14 +48,14 @@ LENGTHS = {"0": {"input_tokens": "{10: 0.25, 20: 0.75}", "output_tokens": "{5: 1
     ],
 )
 def test_rates_and_gaps_are_those_of_the_windows(tmp_path: Path, family: str, shape: float, cv: float) -> None:
-    """Counts deviate by cv sqrt(n); within Z of these. CV within 8 %: that of 18,000 gaps of the last deviates 2.1 %."""
+    """Counts deviate by cv sqrt(n); within Z of these. CV within 11 %: the last one of 18,000 gaps deviates 2.7 %."""
     write(tmp_path / "c", 0, [f"{start},{rate},1,{family},{shape},9" for start, rate in ((0, 30), (600, 15))], LENGTHS)
     times = times_s(workload(tmp_path, "c"))
     for start, rate in ((0, 30), (600, 15)):
         mine = times[(times >= start) & (times < start + 600)]
         assert abs(len(mine) - 600 * rate) < Z * cv * math.sqrt(600 * rate)
     gaps = np.diff(times[times < 600])
-    assert gaps.std() / gaps.mean() == pytest.approx(cv, rel=0.08)
+    assert gaps.std() / gaps.mean() == pytest.approx(cv, rel=0.11)
     assert times.max() < 1200
 
 
