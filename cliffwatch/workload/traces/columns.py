@@ -75,9 +75,9 @@ class RowFormat:
                 value=", ".join(head.columns),
                 allowed="; ".join(f"{what}: {' or '.join(names)}" for what, names in named.items()),
             )
-        blocks = _find(head.columns, self.blocks)
-        if blocks is None and head.container == "jsonl" and self.blocks:
-            blocks = self.blocks[0]  # the first object need not have one
+        blocks = None
+        if head.container == "jsonl" and self.blocks:  # the first object need not have any
+            blocks = _find(head.columns, self.blocks) or self.blocks[0]
         columns = [*found.values(), blocks]
         picked = _from_csv if head.container == "csv" else _from_json
         for line, (time, tokens_in, tokens_out, ids) in picked(path, repairs, head.columns, columns):

@@ -96,6 +96,13 @@ def test_bailian_counts_seconds_and_blocks_of_sixteen(file: Path) -> None:
     assert (read.format, read.rows[1]) == ("bailian", (1_250_000_000, 30, 7, (1, 2)))
 
 
+def test_blocks_may_begin_in_a_later_object_and_are_no_column_of_a_csv(file: Path) -> None:
+    plain = {"timestamp": 0, "input_length": 600, "output_length": 1}
+    read = Read(file, "\n".join(map(json.dumps, [plain, {**plain, "hash_ids": ["a", "b"]}])))
+    assert [len(row[3]) for row in read.rows] == [0, 2]
+    assert Read(file, "time_s,input_tokens,output_tokens,hash_ids\n0.5,600,1,[1 2]").rows == [(0, 600, 1, ())]
+
+
 def test_compressed_files_are_read_as_they_are(file: Path) -> None:
     assert Read(file, gzip.compress(f"{AZURE}\n2023-11-16 18:17:03,1,2".encode())).plain == [(0, 1, 2)]
     assert "is damaged gzip" in refusal(file, gzip.compress(f"{AZURE}\n{'2023-11-16 18:17:03,1,2'}\n".encode())[:-9])
