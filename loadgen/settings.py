@@ -75,8 +75,9 @@ class Settings:
             changes["requests"] = None
         if self.rate is not None:
             if workload.rate is None:
-                allowed = "a workload with constant or poisson arrivals"
-                raise InputError("has no meaning in a closed loop", field="--rate", value=self.rate, allowed=allowed)
+                allowed = "a workload whose arrivals have one rate: constant, poisson, gamma"
+                message = f"has no meaning for {workload.arrivals.kind} arrivals"
+                raise InputError(message, field="--rate", value=self.rate, allowed=allowed)
             changes["arrivals"] = {**workload.arrivals.model_dump(), "rate": self.rate}
         return with_changes(workload, **changes) if changes else workload
 
