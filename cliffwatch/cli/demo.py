@@ -16,7 +16,7 @@ from cliffwatch.errors import ExitCode, InputError
 from cliffwatch.units import DURATION_FORMS, parse_seconds
 
 ENGINE_PORT = 8000
-SERVICE_PORT = 8080
+PAGE_PORT = 8080
 
 app = typer.Typer(add_completion=False)
 
@@ -43,8 +43,8 @@ def demo(
     logs.mkdir(parents=True, exist_ok=True)
     try:
         with Children(logs) as children:
-            engine = _start_engine(children, speed)
-            page = _start_service(children, runs)
+            engine = _start(children, "engine", ENGINE_PORT, "/health", "engine", "--speed", str(speed))
+            page = _start(children, "page", PAGE_PORT, "/healthz", "serve", "--runs", str(runs))
             typer.echo(f"engine  {engine} (stand-in for vLLM on an H200, {speed:g} x speed)")
             typer.echo(f"page    {page}/#run={run_dir.name}   <- open this; it fills in while the load runs\n")
             code = _run(
@@ -74,27 +74,15 @@ def _interrupt(_signal: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _start_engine(children: Children, speed: float) -> str:
-    port = _port(ENGINE_PORT, "engine")
-    children.start("engine", ["engine", "--port", str(port), "--speed", str(speed)])
+def _start(children: Children, name: str, preferred_port: int, health: str, *arguments: str) -> str:
+    """Start a server, on another port where the preferred one is taken; its address, once it answers."""
+    port = free_port(preferred_port)
+    if port != preferred_port:
+        typer.echo(f"port {preferred_port} is taken; the {name} uses {port}")
+    children.start(name, [*arguments, "--port", str(port)])
     address = f"http://127.0.0.1:{port}"
-    children.wait_until_up("engine", f"{address}/health")
+    children.wait_until_up(name, address + health)
     return address
-
-
-def _start_service(children: Children, runs: Path) -> str:
-    port = _port(SERVICE_PORT, "page")
-    children.start("service", ["serve", "--runs", str(runs), "--port", str(port)])
-    address = f"http://127.0.0.1:{port}"
-    children.wait_until_up("service", f"{address}/healthz")
-    return address
-
-
-def _port(preferred: int, what: str) -> int:
-    port = free_port(preferred)
-    if port != preferred:
-        typer.echo(f"port {preferred} is taken; the {what} uses {port}")
-    return port
 
 
 def _run(*arguments: str) -> int:
