@@ -78,13 +78,14 @@ class RunReader:
 
     def _refresh(self) -> None:
         for _ in range(_ATTEMPTS):
-            closed = self.manifest.state is not RunState.RUNNING  # looked at first: a closed run has its final files
+            manifest = self.manifest  # looked at first: a closed run has its final files
+            closed = manifest.state is not RunState.RUNNING
             sources = _sources(list_run(self.dir))
             if not closed and sources == self._loaded:
                 return
             try:
                 if closed:
-                    self._view_files(sources)
+                    self._view_files(sources, manifest)
                 else:
                     self._copy_files(sources)
             except FileNotFoundError:  # folded into its shard since it was listed
@@ -94,10 +95,10 @@ class RunReader:
             return
         raise RunError("changes too fast to be read", file=self.dir)
 
-    def _view_files(self, sources: Sources) -> None:
+    def _view_files(self, sources: Sources, manifest: Manifest) -> None:
         files = [path for paths in sources.values() for path in paths]
         rows = sum(check_file(path).num_rows for path in files)
-        _check_whole(self.manifest, self.dir, sources, rows)
+        _check_whole(manifest, self.dir, sources, rows)
         with _saying(self.dir):
             self._database = connect_files(files)
 

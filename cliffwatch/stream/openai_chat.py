@@ -8,7 +8,7 @@ import msgspec
 
 from cliffwatch.errors import InputError
 from cliffwatch.stream.dialect import Chunk, Delta, Kind
-from cliffwatch.stream.openai_wire import DONE, WireBody, WireChoice, chunk_of, decode_wire
+from cliffwatch.stream.openai_wire import DONE, WireBody, WireChoice, chunk_of, decode_wire, encode_wire
 
 
 class _Function(msgspec.Struct, gc=False):
@@ -48,16 +48,8 @@ class OpenAIChat:
         """See `Dialect.encode`."""
         if len(prompts) != 1:
             raise InputError("chat carries one prompt a request", value=len(prompts), allowed="endpoint: completions")
-        return msgspec.json.encode(
-            {
-                **sampling,
-                "model": model,
-                "messages": [{"role": "user", "content": prompts[0]}],
-                "max_tokens": max_tokens,
-                "stream": True,
-                "stream_options": {"include_usage": True},
-            }
-        )
+        messages = [{"role": "user", "content": prompts[0]}]
+        return encode_wire({**sampling, "model": model, "messages": messages, "max_tokens": max_tokens})
 
     def decode(self, data: bytes) -> Chunk:
         """See `Dialect.decode`."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from cliffwatch.stream.dialect import Chunk, Delta
-from cliffwatch.stream.openai_wire import DONE, WireBody, WireChoice, chunk_of, decode_wire
+from cliffwatch.stream.openai_wire import DONE, WireBody, WireChoice, chunk_of, decode_wire, encode_wire
 
 
 class _Choice(WireChoice, gc=False):
@@ -26,16 +26,8 @@ class OpenAICompletions:
 
     def encode(self, *, model: str, prompts: Sequence[str], max_tokens: int, sampling: Mapping[str, object]) -> bytes:
         """See `Dialect.encode`. A single prompt goes as a string, for servers that know no lists."""
-        return msgspec.json.encode(
-            {
-                **sampling,
-                "model": model,
-                "prompt": prompts[0] if len(prompts) == 1 else list(prompts),
-                "max_tokens": max_tokens,
-                "stream": True,
-                "stream_options": {"include_usage": True},
-            }
-        )
+        prompt = prompts[0] if len(prompts) == 1 else list(prompts)
+        return encode_wire({**sampling, "model": model, "prompt": prompt, "max_tokens": max_tokens})
 
     def decode(self, data: bytes) -> Chunk:
         """See `Dialect.decode`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -42,6 +43,11 @@ class WireBody(msgspec.Struct, Generic[Choice], gc=False):
     object: str | None = None
     message: Any = None
     code: Any = None
+
+
+def encode_wire(request: Mapping[str, object]) -> bytes:
+    """The body of a request whose answer is streamed and ends with the server's own token counts."""
+    return msgspec.json.encode({**request, "stream": True, "stream_options": {"include_usage": True}})
 
 
 def decode_wire(decoder: msgspec.json.Decoder[Wire], data: bytes) -> Wire:
