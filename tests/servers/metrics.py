@@ -36,6 +36,11 @@ class Growth:
         assert found, f"{name} is not exposed"
         return round(sum(self.after[key] - self.before.get(key, 0.0) for key in found))
 
+    def mean(self, histogram: str) -> float:
+        """Mean of what a histogram observed: its sum's growth over its count's."""
+        keys = [key for key in self.after if key[0] == f"{histogram}_sum"]
+        return sum(self.after[key] - self.before.get(key, 0.0) for key in keys) / self.total(f"{histogram}_count")
+
     def cumulative(self, histogram: str) -> list[tuple[float, int]]:
         """(upper edge, events at or under it) of a histogram, edges ascending."""
         edges = {dict(key[1])["le"] for key in self.after if key[0] == f"{histogram}_bucket"}
