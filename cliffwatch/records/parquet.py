@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from msgspec.structs import astuple, replace
 
 from cliffwatch.errors import RunError
-from cliffwatch.records.schema import ARROW_SCHEMA, RequestRow
+from cliffwatch.records.schema import ARROW_SCHEMA, LATER_COLUMNS, RequestRow
 
 # Few large row groups: readers work through a row group at a time, and parts can be as small as one row.
 _GROUP_ROWS = 122_880
@@ -122,7 +122,7 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def check_file(path: Path) -> pq.FileMetaData:
-    """Read a shard's footer and compare its columns.
+    """Read a shard's footer and compare its columns; one that an older version wrote may lack the later ones.
 
     Raises:
         RunError: the file is truncated, damaged, or has not the columns of a run.
@@ -131,13 +131,22 @@ def check_file(path: Path) -> pq.FileMetaData:
     with naming(path):
         metadata = pq.read_metadata(path)
         schema = metadata.schema.to_arrow_schema()
-    missing = [column.name for column in ARROW_SCHEMA if column.name not in schema.names]
+    missing = [name for name in ARROW_SCHEMA.names if name not in schema.names and name not in LATER_COLUMNS]
     if missing:
         raise RunError("lacks columns of a run", file=path, field=", ".join(missing[:5]))
     return metadata
 
 
 def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
-    """A shard's rows. Raises RunError (damaged), FileNotFoundError (gone)."""
+    """A shard's rows, all columns of a run unless told otherwise; those that it lacks as null.
+
+    Raises:
+        RunError: the file is damaged.
+        FileNotFoundError: it is gone.
+    """
     with naming(path):
-        return pq.read_table(path, columns=None if columns is None else list(columns), partitioning=None)
+        table = pq.read_table(path, columns=None if columns is None else list(columns), partitioning=None)
+        if columns is not None or len(table.schema) == len(ARROW_SCHEMA):
+            return table
+        whole = pa.concat_tables([ARROW_SCHEMA.empty_table(), table], promote_options="default")
+        return whole.select(ARROW_SCHEMA.names)

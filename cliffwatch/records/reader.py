@@ -16,7 +16,7 @@ from cliffwatch.records.figures import view_columns
 from cliffwatch.records.files import Listing, final_path, list_run, shards_dir
 from cliffwatch.records.manifest import Manifest, RunState, read_manifest
 from cliffwatch.records.parquet import check_file
-from cliffwatch.records.schema import ARROW_SCHEMA
+from cliffwatch.records.schema import ARROW_SCHEMA, LATER_COLUMNS
 
 _ATTEMPTS = 20
 Sources = dict[int, tuple[Path, ...]]
@@ -124,7 +124,12 @@ def connect_files(files: Sequence[Path]) -> duckdb.DuckDBPyConnection:
     database = _new_database()
     if not files:
         _create_empty(database)
-    _create_view(database, _parquet(files) if files else "kept")
+        _create_view(database, "kept")
+    elif set(database.from_query(f"FROM {_parquet(files)}").columns) >= LATER_COLUMNS:
+        _create_view(database, _parquet(files))
+    else:  # an older version wrote it: `kept` has no rows, but all columns
+        _create_empty(database)
+        _create_view(database, f"(FROM kept UNION ALL BY NAME FROM {_parquet(files)})")
     return database
 
 

@@ -59,7 +59,8 @@ class RequestRow(msgspec.Struct, frozen=True, kw_only=True):
     """One logical request. Null means unknown or not applicable, never zero.
 
     `input_tokens` and `max_output_tokens` are per prompt, as asked; `built_input_tokens`, `server_input_tokens`,
-    `cached_input_tokens` and `output_tokens` are sums over the prompts of the batch.
+    `cached_input_tokens` and `output_tokens` are sums over the prompts of the batch. `session` and `turn` (both from 0)
+    place a request in a conversation; its `input_tokens` hold the whole history.
     """
 
     request_id: int
@@ -94,6 +95,10 @@ class RequestRow(msgspec.Struct, frozen=True, kw_only=True):
     finish_reason: str | None = None
     warnings: list[str] | None = None
     bytes_received: int = 0
+    tenant: str | None = None
+    priority: int | None = None
+    session: int | None = None
+    turn: int | None = None
 
 
 _TEXT = pa.dictionary(pa.int16(), pa.string())
@@ -132,8 +137,15 @@ ARROW_SCHEMA = pa.schema(
         pa.field("finish_reason", _TEXT),
         pa.field("warnings", pa.list_(pa.string())),
         pa.field("bytes_received", pa.int64(), nullable=False),
+        pa.field("tenant", _TEXT),
+        pa.field("priority", pa.int32()),
+        pa.field("session", pa.int64()),
+        pa.field("turn", pa.int32()),
         # The one derived column: finding the longest gap of each of a million rows would mean to read every gap.
         pa.field("max_gap_us", pa.uint32()),
     ],
     metadata={"cliffwatch.schema": "1"},
 )
+
+# Columns that came after the first runs were written: in a run without them they are null.
+LATER_COLUMNS = frozenset({"tenant", "priority", "session", "turn"})

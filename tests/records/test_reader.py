@@ -18,7 +18,7 @@ from cliffwatch.records.folder import close_run, create_run
 from cliffwatch.records.manifest import RunState
 from cliffwatch.records.parquet import write_part
 from cliffwatch.records.reader import RunReader
-from cliffwatch.records.schema import ARROW_SCHEMA
+from cliffwatch.records.schema import ARROW_SCHEMA, LATER_COLUMNS
 from cliffwatch.records.writer import ShardWriter
 from tests.records.synthetic import make_manifest, make_row, make_run
 
@@ -43,6 +43,21 @@ def test_a_run_without_rows_can_be_asked(tmp_path: Path) -> None:
         reader = RunReader(make_run(tmp_path / state, 0, state=state, workers=0).dir)
         assert reader.count() == 0
         assert reader.fetch(COUNT) == [(0, 0)]
+
+
+@pytest.mark.parametrize("lacking", [LATER_COLUMNS, {"tenant"}])
+@pytest.mark.parametrize("state", [RunState.COMPLETE, RunState.RUNNING])
+def test_a_run_of_an_older_version_has_null_for_later_columns(
+    tmp_path: Path, state: RunState, lacking: set[str]
+) -> None:
+    run = make_run(tmp_path / "run", 100, state=state, workers=2, parts=1)
+    for path in (run.dir / "shards").glob("*.parquet"):
+        pq.write_table(pq.read_table(path).drop_columns(list(lacking)), path)
+    reader = RunReader(run.dir)
+    assert reader.fetch("SELECT count(*), count(tenant), count(DISTINCT request_id) FROM requests") == [(100, 0, 100)]
+    if state is RunState.RUNNING:
+        fold_shard(run.dir, 0)
+        assert pq.read_table(final_path(run.dir, 0)).schema.equals(ARROW_SCHEMA)
 
 
 def test_a_live_run_grows(tmp_path: Path) -> None:
