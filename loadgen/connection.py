@@ -1,7 +1,8 @@
 """One HTTP/1.1 connection over a gevent socket, built for one purpose: to know when each byte came.
 
 A readable socket is read inside the event loop's own callback and stamped right there, so neither a greenlet switch
-nor a parser stands between the kernel and the clock.
+nor a parser stands between the kernel and the clock. When many sockets are readable at once, all are read and stamped
+before the bytes of any are looked at: what a worker does with one answer is no part of another's time.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ MAX_HEAD_BYTES = 256 * 1024
 MAX_RESPONSE_BYTES = 1 << 30
 _READ_EVENT = 1  # libev's EV_READ
 _DONE_GRACE_S = 1.0  # between the last event of a stream and the end of its HTTP message
-_BUFFER = memoryview(bytearray(256 * 1024))  # shared: a read is parsed before the next one starts
+_BUFFER = memoryview(bytearray(256 * 1024))  # shared: a read is copied out before the next one starts
+_TRUSTED_IDLE_NS = 100_000_000  # a server that has just answered on a connection does not close it as idle
 
 
 class Cancelled(gevent.GreenletExit):
@@ -81,42 +83,63 @@ class Transfer:
     resent: bool = False  # the server had closed the idle connection; sent again on a fresh one
 
 
+class Inbox:
+    """Reads of all connections that are stamped and not yet looked at; the loop empties it before it waits again."""
+
+    def __init__(self) -> None:
+        self._loop = gevent.get_hub().loop
+        self._reads: list[tuple[Connection, int, bytes]] = []
+
+    def put(self, connection: Connection, stamp_ns: int, data: bytes) -> None:
+        if not self._reads:
+            self._loop.run_callback(self._hand_out)
+        self._reads.append((connection, stamp_ns, data))
+
+    def _hand_out(self) -> None:
+        reads, self._reads = self._reads, []
+        for connection, stamp_ns, data in reads:
+            connection.take(stamp_ns, data)
+
+
 class Connection:
     """One socket and its response parser. It is the parser's callback object and the loop's read callback."""
 
-    def __init__(self, sock: Any, connect_ns: int) -> None:
+    def __init__(self, sock: Any, connect_ns: int, inbox: Inbox) -> None:
         self.connect_ns = connect_ns
         self.sent_ns = 0
         self.received = 0
         self.reusable = False
         self._sock = sock
+        self._sock.settimeout(0.0)
         self._tls = hasattr(sock, "pending")
+        self._inbox = inbox
         self._parser = httptools.HttpResponseParser(self)
         self._loop = gevent.get_hub().loop
         self._watcher = self._loop.io(sock.fileno(), _READ_EVENT)
         self._waiter: Any = None
         self._sink: Sink | None = None
         self._stamp_ns = 0  # of the newest read
+        self._idle_ns = 0  # when its last exchange ended
+        self._parts: list[bytes] = []  # of the body, from one read
+        self._lost: str | None = None  # why it can be read no more
         self._done_ns = 0  # when a sweep first saw the sink done
         self._headers: dict[str, str] = {}
-        self._in_body = self._until_close = False
+        self._in_body = self._until_close = self._complete = False
         self._transfer = Transfer(0)
 
     def exchange(self, request: bytes, sink: Sink, timeouts: Timeouts) -> Transfer:
         """Send `request` and wait until its response has ended, one way or another."""
         self._sink, self._waiter, self._transfer = sink, Waiter(), Transfer(0)
         self.received, self.reusable, self.sent_ns, self._done_ns = 0, False, 0, 0
-        self._in_body = self._until_close = False
+        self._in_body = self._until_close = self._complete = False
         self._headers = {}
-        self._sock.settimeout(timeouts.first_token_s)
         try:
-            self._sock.sendall(request)
+            self._send_all(request, timeouts.first_token_s)
         except TimeoutError:
             return Transfer(monotonic_ns(), Outcome.TIMEOUT_FIRST_TOKEN, "the server stopped reading the request")
         except OSError as error:
             return Transfer(monotonic_ns(), Outcome.CONNECT, f"connection lost while sending: {error_text(error)}")
         self.sent_ns = self._stamp_ns = monotonic_ns()
-        self._sock.settimeout(0.0)
         self._watcher.start(self._on_readable)
         try:
             self._waiter.get()
@@ -129,6 +152,8 @@ class Connection:
 
     def alive(self) -> bool:
         """Whether an idle connection may be used: anything to read on it is its end, or out of place."""
+        if monotonic_ns() - self._idle_ns < _TRUSTED_IDLE_NS:
+            return True
         try:
             self._sock.recv(1)
         except (BlockingIOError, ssl.SSLWantReadError):
@@ -160,6 +185,36 @@ class Connection:
         elif sink.started and idle_s > limits.stall_s:
             self._end(now_ns, Outcome.STALLED, f"nothing came for {limits.stall_s:g} s")
 
+    def take(self, stamp_ns: int, data: bytes) -> None:
+        """Look at what a read gave; nothing means that the connection is at its end."""
+        if self._sink is None:
+            return
+        self._stamp_ns = stamp_ns
+        if not data:
+            self._end(stamp_ns, clean=self._until_close and not self._lost, message=self._lost or "connection closed")
+            return
+        self.received += len(data)
+        wrong = self._parse(data)
+        wrong = self._pass_on() or wrong
+        limit = MAX_RESPONSE_BYTES if self._in_body else MAX_HEAD_BYTES
+        if wrong is not None:
+            self._end(stamp_ns, Outcome.PROTOCOL, wrong)
+        elif self._complete:
+            self._end(stamp_ns, clean=True)
+        elif self.received > limit:
+            self._end(stamp_ns, Outcome.PROTOCOL, f"more than {limit} bytes")
+
+    def _send_all(self, request: bytes, limit_s: float) -> None:
+        """Most requests fit into the socket's buffer and need no waiting. Raises OSError; TimeoutError is one."""
+        try:
+            sent = self._sock.send(request)
+        except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            sent = 0
+        if sent < len(request):
+            self._sock.settimeout(limit_s)
+            self._sock.sendall(memoryview(request)[sent:])
+            self._sock.settimeout(0.0)
+
     def _on_readable(self) -> None:
         while self._sink is not None:
             try:
@@ -167,29 +222,32 @@ class Connection:
             except (BlockingIOError, ssl.SSLWantReadError):
                 return
             except OSError as error:
-                self._end(monotonic_ns(), message=f"connection lost: {error_text(error)}")
-                return
-            self._stamp_ns = monotonic_ns()
-            if size == 0:
-                self._end(self._stamp_ns, clean=self._until_close, message="connection closed")
-                return
-            self.received += size
-            self._feed(_BUFFER[:size])
-            if not (self._tls and self._sock.pending()):
+                self._lost, size = f"connection lost: {error_text(error)}", 0
+            self._inbox.put(self, monotonic_ns(), bytes(_BUFFER[:size]))
+            if not size or not (self._tls and self._sock.pending()):
                 return
 
-    def _feed(self, data: memoryview) -> None:
+    def _parse(self, data: bytes) -> str | None:
+        """Take head and framing apart, by way of the callbacks below; says what is wrong with them, if anything."""
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserCallbackError as error:  # raised by the sink: what came is not the dialect
-            cause = error.__context__ or error
-            text = str(cause) if isinstance(cause, CliffwatchError) else f"{type(cause).__name__}: {cause}"
-            self._end(self._stamp_ns, Outcome.PROTOCOL, text)
+        except httptools.HttpParserCallbackError as error:
+            return _refusal(error.__context__ or error)
         except httptools.HttpParserError as error:
-            self._end(self._stamp_ns, Outcome.PROTOCOL, f"not an HTTP/1.1 response: {error}")
-        limit = MAX_RESPONSE_BYTES if self._in_body else MAX_HEAD_BYTES
-        if self.received > limit:
-            self._end(self._stamp_ns, Outcome.PROTOCOL, f"more than {limit} bytes")
+            return f"not an HTTP/1.1 response: {error}"
+        return None
+
+    def _pass_on(self) -> str | None:
+        """Give the sink what the read held of the body, in one piece; says why it would not have it, if so."""
+        if not self._parts or self._sink is None:
+            return None
+        body = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+        self._parts.clear()
+        try:
+            self._sink.body(self._stamp_ns, body)
+        except Exception as error:  # noqa: BLE001  one answer must not cost the others of this turn of the loop
+            return _refusal(error)
+        return None
 
     def _end(
         self, at_ns: int, outcome: Outcome | None = None, message: str | None = None, *, clean: bool = False
@@ -199,13 +257,14 @@ class Connection:
             return
         self._sink = None
         self._watcher.stop()
+        self._idle_ns = at_ns
         self._transfer = Transfer(at_ns, outcome, None if clean else message, clean=clean)
         self._loop.run_callback(self._waiter.switch, None)
 
     # httptools' callbacks
 
     def on_message_begin(self) -> None:
-        if self._sink is None:  # something after the end of the response
+        if self._complete:  # something after the end of the response
             self.reusable = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -213,28 +272,32 @@ class Connection:
 
     def on_headers_complete(self) -> None:
         status = self._parser.get_status_code()
-        if status >= 200 and self._sink is not None:
+        if status >= 200 and self._sink is not None and not self._complete:
             self._in_body = True
             framed = "content-length" in self._headers or "chunked" in self._headers.get("transfer-encoding", "")
             self._until_close = not framed
             self._sink.head(status, self._headers)
 
     def on_body(self, data: bytes) -> None:
-        if self._sink is not None:
-            self._sink.body(self._stamp_ns, data)
+        if not self._complete:
+            self._parts.append(data)
 
     def on_message_complete(self) -> None:
         if not self._in_body:  # 1xx: the response proper follows
             self._headers = {}
-        elif self._sink is not None:
-            self.reusable = bool(self._parser.should_keep_alive())
-            self._end(self._stamp_ns, clean=True)
+        elif not self._complete:
+            self.reusable, self._complete = bool(self._parser.should_keep_alive()), True
 
 
 _ADVICE = {
     errno.EMFILE: "this client ran out of file descriptors (raise `ulimit -n`)",
     errno.EADDRNOTAVAIL: "this client ran out of local ports (add workers on other hosts)",
 }
+
+
+def _refusal(error: BaseException) -> str:
+    """A sink's error in words: what came is not what it reads."""
+    return str(error) if isinstance(error, CliffwatchError) else f"{type(error).__name__}: {error}"
 
 
 def error_text(error: OSError) -> str:

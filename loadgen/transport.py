@@ -15,7 +15,7 @@ import gevent
 import gevent.socket
 
 from cliffwatch.records.schema import Outcome
-from loadgen.connection import Cancelled, Connection, Sink, Timeouts, Transfer, error_text
+from loadgen.connection import Cancelled, Connection, Inbox, Sink, Timeouts, Transfer, error_text
 from loadgen.origin import Origin
 
 
@@ -35,6 +35,7 @@ class Transport:
         self._tls = tls
         self._idle: list[Connection] = []
         self._active: set[Connection] = set()
+        self._inbox = Inbox()
         self._addresses: list[tuple[Any, ...]] = []
         self._sweeper = gevent.spawn(self._sweep)
 
@@ -109,7 +110,7 @@ class Transport:
             raise _ConnectError(Outcome.TIMEOUT_CONNECT, message) from None
         except OSError as error:
             raise _ConnectError(Outcome.CONNECT, error_text(error)) from error
-        return Connection(sock, monotonic_ns() - start_ns)
+        return Connection(sock, monotonic_ns() - start_ns, self._inbox)
 
     def _open_socket(self) -> Any:
         """A connected socket to the first address that takes one. Raises OSError of the last that did not."""
