@@ -21,7 +21,8 @@ from locust.exception import RPCError
 from zmq.error import ZMQError
 
 from cliffwatch.errors import CliffwatchError, ExitCode, InputError, UnreachableError
-from loadgen.coordinator import Coordinator, recover_run
+from loadgen.closing import recover_run
+from loadgen.coordinator import Coordinator
 from loadgen.ending import INTERRUPTED, conclude, print_report
 from loadgen.plugin import IdleUser, Master
 from loadgen.preparation import Preparation, prepare

@@ -5,123 +5,26 @@ Locust carries the messages and keeps the process; its users are not the arrival
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
 import platform
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import gevent
 import msgspec
 
-from cliffwatch.config import check_config
-from cliffwatch.errors import CliffwatchError, RunError
-from cliffwatch.records.manifest import read_manifest
+from cliffwatch.errors import CliffwatchError
 from cliffwatch.records.schema import Outcome, RequestRow
-from cliffwatch.records.writer import ShardWriter
 from cliffwatch.stream import DIALECTS
-from cliffwatch.workload.prompts import PromptBuilder
-from cliffwatch.workload.schedule import schedule
-from cliffwatch.workload.spec import Workload
 from loadgen import messages
-from loadgen.accounting import Tally, WorkerReport
-from loadgen.connection import Timeouts
-from loadgen.dispatcher import Dispatcher
-from loadgen.origin import Origin, read_token, tls_context
+from loadgen.accounting import WorkerReport
 from loadgen.preparation import Assignment
-from loadgen.sender import Sender
-from loadgen.transport import Transport
+from loadgen.shard import Shard
 
 MASTER_SILENCE_S = 10.0
-_CLOSE_ATTEMPTS = 3
 logger = logging.getLogger("cliffwatch.worker")
-
-
-class Shard:
-    """One assignment being carried out: connections, files and counts of one run on this worker."""
-
-    def __init__(
-        self, assignment: Assignment, token_file: Path | None, on_end: Callable[[RequestRow], None] | None = None
-    ) -> None:
-        """Raises CliffwatchError where this worker cannot take part: it does not see the run's folder, above all."""
-        run_dir = Path(assignment.run_dir)
-        if not run_dir.is_dir() or read_manifest(run_dir).run_id != assignment.run_id:
-            raise RunError(
-                "is not seen by this worker's machine", file=run_dir, allowed="a folder that all workers share"
-            )
-        self.drain_s = assignment.drain_s
-        self.unclosed = False
-        workload = check_config(assignment.workload, Workload, source="assignment")
-        origin = Origin.parse(assignment.target)
-        ca_file = None if assignment.ca_file is None else Path(assignment.ca_file)
-        limits = workload.timeouts
-        self._transport = Transport(
-            origin,
-            tls_context(origin, ca_file=ca_file, insecure=assignment.insecure),
-            Timeouts(limits.connect, limits.first_token, limits.stall, limits.total),
-        )
-        self._writer = ShardWriter(run_dir, assignment.shard)
-        self._tally = Tally(assignment.run_id, assignment.shard, self._writer, on_end)
-        sender = Sender(
-            origin=origin,
-            wire=self._transport,
-            builder=PromptBuilder(assignment.lexicon, workload.seed, nonce=assignment.run_id),
-            model=assignment.model,
-            sampling=workload.sampling.parameters(),
-            worker=assignment.shard,
-            run_id=assignment.run_id,
-            limit_tokens=assignment.limit_tokens,
-            token=read_token(token_file),
-        )
-        plans = schedule(workload, shard=assignment.shard, shards=assignment.shards)
-        self._dispatcher = Dispatcher(
-            workload, plans, sender, self._tally, shard=assignment.shard, shards=assignment.shards
-        )
-
-    def run(self, t0_unix_ns: int) -> WorkerReport:
-        """Send everything, from the run's zero on; returns the last report, the shard being closed."""
-        with _calm_collector():
-            self._dispatcher.run(time.monotonic_ns() + t0_unix_ns - time.time_ns())
-        return self.close()
-
-    def stop(self, drain_s: float) -> None:
-        self._dispatcher.stop(drain_s)
-
-    def report(self) -> WorkerReport:
-        return self._tally.report(failure=self._dispatcher.failure)
-
-    def close(self) -> WorkerReport:
-        """Complete the shard. A disk that stays full leaves it as parts and journal: see `unclosed`."""
-        self._transport.close()
-        failure = self._dispatcher.failure
-        for attempt in range(_CLOSE_ATTEMPTS):
-            try:
-                self._writer.close()
-                self.unclosed = False
-                break
-            except RunError as error:
-                self.unclosed = True
-                failure = failure or str(error)
-                gevent.sleep(0.5 * (attempt + 1))
-        return self._tally.report(failure=failure, closed=True, cut_short=self._dispatcher.cut_short)
-
-
-@contextmanager
-def _calm_collector() -> Iterator[None]:
-    """Keep the garbage collector off the hot path: what exists now is never looked at, the rest seldom."""
-    usual = gc.get_threshold()
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 100)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*usual)
-        gc.unfreeze()
 
 
 class Worker:

@@ -19,12 +19,13 @@ from cliffwatch.workload.spec import Workload, load_workload, preset_names
 from loadgen import coordinator as module
 from loadgen import messages
 from loadgen.accounting import Tally
-from loadgen.coordinator import Coordinator, Plans
+from loadgen.closing import Plans
+from loadgen.coordinator import Coordinator
 from loadgen.origin import Origin
 from loadgen.preparation import Assignment, Preparation
 from loadgen.settings import Settings
+from loadgen.shard import Shard
 from loadgen.target import Target
-from loadgen.worker import Shard
 
 SPEC = {"requests": 40, "arrivals": {"kind": "constant", "rate": 400}, "cold_start": {"requests": 1}}
 
