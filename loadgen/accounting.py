@@ -110,8 +110,8 @@ class Tally:
         )
 
     def _measure(self, row: RequestRow) -> None:
-        if row.sent_ns is not None:
-            self._sketches["lag"].add(max(0, row.sent_ns - row.intended_ns - (row.connect_ns or 0)) / 1e9)
+        if (sent_ns := row.first_sent_ns) is not None:
+            self._sketches["lag"].add(max(0, sent_ns - row.intended_ns - (row.connect_ns or 0)) / 1e9)
         if row.outcome is not Outcome.OK:
             return
         for name, at_ns in (("ttft", row.first_token_ns), ("e2e", row.last_token_ns)):

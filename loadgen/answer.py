@@ -27,6 +27,9 @@ class BodySink:
     def done(self) -> bool:
         return len(self.data) >= self._limit
 
+    def sent(self) -> None:
+        """Nobody waits for it."""
+
     def head(self, status: int, headers: dict[str, str]) -> None:
         self.status, self.headers = status, headers
 
@@ -36,7 +39,13 @@ class BodySink:
 
 
 class StreamSink:
-    """One load request's response: an event stream, a whole JSON answer, or an error."""
+    """One load request's response: an event stream, a whole JSON answer, or an error.
+
+    Attributes:
+        retry_after_s: how long the server asked to be left alone, where it did; known with the result.
+    """
+
+    retry_after_s: float | None = None
 
     def __init__(self, dialect: Dialect, batch: int, max_tokens: int) -> None:
         self.status: int | None = None
@@ -51,6 +60,9 @@ class StreamSink:
     @property
     def done(self) -> bool:
         return self.reader.done if self._body is None else self._body.done
+
+    def sent(self) -> None:
+        """Nobody waits for it."""
 
     def head(self, status: int, headers: dict[str, str]) -> None:
         self.status = status
@@ -82,6 +94,7 @@ class StreamSink:
             return None
         retry_after = body.headers.get("retry-after")
         outcome, message, wait_s = classify_http(body.status, kind, bytes(body.data), retry_after=retry_after)
+        self.retry_after_s = wait_s
         if wait_s is not None:
             message += f" (retry after {wait_s:g} s)"
         return StreamResult(outcome=outcome, error=message)

@@ -31,7 +31,10 @@ _TRUSTED_IDLE_NS = 100_000_000  # a server that has just answered on a connectio
 
 
 class Cancelled(gevent.GreenletExit):
-    """Thrown into a greenlet whose request is to end now."""
+    """Thrown into a greenlet whose request is to end now; its kinds say how that request ended."""
+
+    outcome = Outcome.CANCELLED
+    message = "the run was stopped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,9 @@ class Sink(Protocol):
     @property
     def done(self) -> bool:
         """Nothing that matters follows."""
+
+    def sent(self) -> None:
+        """The last byte of the request has just been handed to the kernel."""
 
     def head(self, status: int, headers: dict[str, str]) -> None: ...
 
@@ -140,6 +146,7 @@ class Connection:
         except OSError as error:
             return Transfer(monotonic_ns(), Outcome.CONNECT, f"connection lost while sending: {error_text(error)}")
         self.sent_ns = self._stamp_ns = monotonic_ns()
+        sink.sent()
         self._watcher.start(self._on_readable)
         try:
             self._waiter.get()

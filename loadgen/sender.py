@@ -6,13 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from msgspec import structs
+
 from cliffwatch.records.schema import Outcome, Phase, RequestRow
 from cliffwatch.stream import DIALECTS
 from cliffwatch.stream.response import StreamResult
 from cliffwatch.workload.prompts import Built
 from cliffwatch.workload.schedule import PlannedRequest
-from loadgen.answer import StreamSink
-from loadgen.connection import Sink, Transfer
+from loadgen.connection import Transfer
+from loadgen.delivery import Courier, Delivery
 from loadgen.origin import Origin
 from loadgen.transport import request_bytes
 
@@ -21,12 +23,6 @@ class Builder(Protocol):
     """Makes a plan's prompts."""
 
     def build(self, plan: PlannedRequest) -> Built: ...
-
-
-class Wire(Protocol):
-    """Carries one request and its response."""
-
-    def send(self, request: bytes, sink: Sink) -> Transfer: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +42,7 @@ class Sender:
         self,
         *,
         origin: Origin,
-        wire: Wire,
+        courier: Courier,
         builder: Builder,
         model: str,
         sampling: Mapping[str, object],
@@ -56,7 +52,7 @@ class Sender:
         token: str | None = None,
     ) -> None:
         self._origin = origin
-        self._wire = wire
+        self._courier = courier
         self._builder = builder
         self._model = model
         self._sampling = sampling
@@ -86,15 +82,13 @@ class Sender:
 
     def send(self, prepared: Prepared, *, intended_ns: int, phase: Phase, t0_ns: int) -> RequestRow:
         """Send and wait for the end. `intended_ns` counts from the run's zero, which is `t0_ns` on our clock."""
-        plan = prepared.plan
-        sink = StreamSink(DIALECTS[plan.endpoint], plan.batch, plan.output_tokens)
-        transfer = self._wire.send(prepared.request, sink)
-        result = sink.result(transfer)
+        delivery = self._courier.deliver(prepared.plan, prepared.request)
+        transfer, result = delivery.transfer, delivery.result
 
         def since_zero(at_ns: int | None) -> int | None:
             return None if at_ns is None else at_ns - t0_ns
 
-        return RequestRow(
+        row = RequestRow(
             **self._identity(prepared, intended_ns, phase),
             server_input_tokens=result.server_input_tokens,
             cached_input_tokens=result.cached_input_tokens,
@@ -112,12 +106,15 @@ class Sender:
             chunk_gaps_us=result.chunk_gaps_us,
             prompt_ttfts_us=_prompt_ttfts_us(result, transfer.sent_ns),
             outcome=result.outcome,
-            status=sink.status,
+            status=delivery.status,
             error=result.error,
             finish_reason=result.finish_reason,
             warnings=_warnings(prepared, transfer, result),
             bytes_received=transfer.bytes_received,
+            attempts=1,
         )
+        usual = not delivery.attempts and delivery.cancel_after_s is None
+        return row if usual else _with_attempts(row, delivery, t0_ns)
 
     def unsent(self, prepared: Prepared, outcome: Outcome, error: str, *, intended_ns: int, now_ns: int) -> RequestRow:
         """The row of a request that never left. Times count from the run's zero."""
@@ -127,6 +124,7 @@ class Sender:
             outcome=outcome,
             error=error,
             warnings=list(prepared.warnings) or None,
+            attempts=0,
         )
 
     def _identity(self, prepared: Prepared, intended_ns: int, phase: Phase) -> dict[str, Any]:
@@ -144,6 +142,23 @@ class Sender:
             "max_output_tokens": plan.output_tokens,
             "intended_ns": intended_ns,
         }
+
+
+def _with_attempts(row: RequestRow, delivery: Delivery, t0_ns: int) -> RequestRow:
+    """The row of a request that was tried several times, or whose user was to leave."""
+    row = structs.replace(row, cancel_after_s=delivery.cancel_after_s)
+    tries = delivery.attempts
+    if not tries:
+        return row
+    return structs.replace(
+        row,
+        connect_ns=tries[0].connect_ns,
+        attempts=len(tries),
+        attempt_sent_ns=[None if one.sent_ns is None else one.sent_ns - t0_ns for one in tries],
+        attempt_ended_ns=[one.ended_ns - t0_ns for one in tries],
+        attempt_outcomes=[one.outcome for one in tries],
+        attempt_statuses=[one.status for one in tries],
+    )
 
 
 def fit_to_limit(plan: PlannedRequest, limit_tokens: int | None) -> PlannedRequest:

@@ -20,6 +20,7 @@ from cliffwatch.workload.schedule import schedule
 from cliffwatch.workload.spec import Workload
 from loadgen.accounting import Tally, WorkerReport
 from loadgen.connection import Timeouts
+from loadgen.delivery import courier_for
 from loadgen.dispatcher import Dispatcher
 from loadgen.origin import Origin, read_token, tls_context
 from loadgen.preparation import Assignment
@@ -56,7 +57,7 @@ class Shard:
         self._tally = Tally(assignment.run_id, assignment.shard, self._writer, on_end)
         sender = Sender(
             origin=origin,
-            wire=self._transport,
+            courier=courier_for(workload, self._transport),
             builder=PromptBuilder(assignment.lexicon, workload.seed, nonce=assignment.run_id),
             model=assignment.model,
             sampling=workload.sampling.parameters(),

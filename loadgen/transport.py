@@ -55,8 +55,8 @@ class Transport:
                 if not (reused and _broken_before_answer(transfer)):
                     break
                 resent = True  # the server had closed the connection while it was idle
-        except Cancelled:
-            transfer = Transfer(monotonic_ns(), Outcome.CANCELLED, "the run was stopped")
+        except Cancelled as end:
+            transfer = Transfer(monotonic_ns(), end.outcome, end.message)
             if connection is not None:
                 transfer.sent_ns, transfer.bytes_received = connection.sent_ns or None, connection.received
         except _ConnectError as error:

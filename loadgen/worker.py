@@ -16,7 +16,7 @@ import gevent
 import msgspec
 
 from cliffwatch.errors import CliffwatchError
-from cliffwatch.records.schema import Outcome, RequestRow
+from cliffwatch.records.schema import PLANNED, Outcome, RequestRow
 from cliffwatch.stream import DIALECTS
 from loadgen import messages
 from loadgen.accounting import WorkerReport
@@ -130,7 +130,7 @@ class Worker:
         for kind, at_ns in (("TTFT", row.first_token_ns), ("E2E", row.last_token_ns)):
             if at_ns is not None:
                 stats.log_request(kind, name, (at_ns - row.intended_ns) / 1e6, row.bytes_received)
-        if row.outcome is not Outcome.OK:
+        if row.outcome is not Outcome.OK and row.error != PLANNED:
             if row.last_token_ns is None:
                 stats.log_request("E2E", name, None, 0)
             stats.log_error("E2E", name, row.outcome.value)

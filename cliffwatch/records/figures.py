@@ -1,8 +1,9 @@
 """The figures of a request, each defined once, as SQL over the stored columns.
 
 Every figure is null where it is unknown or does not apply, never 0. Definitions follow docs/timing.md. `service`
-figures start when the last request byte was handed to the kernel (*sent*), `user` figures when the request should have
-been sent (*intended*), so that a generator or server that falls behind cannot hide it.
+figures start when the last request byte was handed to the kernel (*sent*; of the last attempt, where there were
+several), `user` figures when the request should have been sent (*intended*), so that a generator or server that falls
+behind cannot hide it.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ def _complete(expression: str) -> str:
 _WAITED = _since("ended_ns", "coalesce(sent_ns, intended_ns)")
 _WAITED_USER = _since("ended_ns", "intended_ns")
 _E2E = _since("last_token_ns", "sent_ns")
+_FIRST_SENT = "CASE WHEN attempts > 1 THEN attempt_sent_ns[1] ELSE sent_ns END"
 # Of a batch, output tokens are a sum over prompts: its token times are those of its mean prompt.
 _TOKENS_EACH = "(output_tokens / batch)"
 
@@ -74,6 +76,11 @@ FIGURES: dict[str, Figure] = {
     "e2e_user_s": _until(
         "last_token_ns", "intended_ns", "Last token, from intended (user); complete streams only", complete=True
     ),
+    "total_s": Figure(
+        _complete(_since("last_token_ns", f"({_FIRST_SENT})")),
+        "s",
+        "Last token, from the first attempt's send, waits between attempts included; complete streams only",
+    ),
     "itl_s": Figure("itl_s", "s", "Inter-token latency: (last - first) / (tokens - 1), mean over a batch's prompts"),
     "tpot_s": Figure(
         _complete(
@@ -91,9 +98,11 @@ FIGURES: dict[str, Figure] = {
     ),
     "max_gap_s": Figure("max_gap_us / 1e6", "s", "Longest gap between token-bearing chunks"),
     "connect_s": Figure("connect_ns / 1e9", "s", "TCP and TLS set-up, where the request opened a connection"),
-    "send_lag_s": Figure(_since("sent_ns", "intended_ns"), "s", "Sent minus intended, connecting included"),
+    "send_lag_s": Figure(
+        _since(f"({_FIRST_SENT})", "intended_ns"), "s", "Sent (first attempt) minus intended, connecting included"
+    ),
     "dispatch_lag_s": Figure(
-        "(sent_ns - intended_ns - coalesce(connect_ns, 0)) / 1e9",
+        f"(({_FIRST_SENT}) - intended_ns - coalesce(connect_ns, 0)) / 1e9",
         "s",
         "Sent minus intended without connecting: what the load generator itself was late",
     ),

@@ -192,6 +192,7 @@ def _lost_rows(
                 intended_ns=fold.open.get(request_id, shape.intended_ns),
                 outcome=Outcome.LOST,
                 error=IN_FLIGHT if request_id in fold.open else NEVER_SENT,
+                attempts=None if request_id in fold.open else 0,
             )
 
 

@@ -34,6 +34,9 @@ class Outcome(StrEnum):
     LOST = "lost"
 
 
+# The error of a cancelled request whose user left as the workload had planned; others were cut short with their run.
+PLANNED = "planned"
+
 # Outcomes that are neither success nor failure of the server; all others but OK are failures.
 NOT_SERVED = frozenset({Outcome.CANCELLED, Outcome.LATE, Outcome.LOST})
 FAILURES = frozenset(Outcome) - NOT_SERVED - {Outcome.OK}
@@ -61,6 +64,9 @@ class RequestRow(msgspec.Struct, frozen=True, kw_only=True):
     `input_tokens` and `max_output_tokens` are per prompt, as asked; `built_input_tokens`, `server_input_tokens`,
     `cached_input_tokens` and `output_tokens` are sums over the prompts of the batch. `session` and `turn` (both from 0)
     place a request in a conversation; its `input_tokens` hold the whole history.
+
+    Of a request that was tried again, `sent_ns` and all that the server did belong to the last attempt, `connect_ns` to
+    the first; the `attempt_*` lists have one entry an attempt, and are null for a request with one.
     """
 
     request_id: int
@@ -99,6 +105,17 @@ class RequestRow(msgspec.Struct, frozen=True, kw_only=True):
     priority: int | None = None
     session: int | None = None
     turn: int | None = None
+    attempts: int | None = None  # how often it was tried: 0 when it never was, null when nobody can tell
+    attempt_sent_ns: list[int | None] | None = None
+    attempt_ended_ns: list[int] | None = None
+    attempt_outcomes: list[Outcome] | None = None
+    attempt_statuses: list[int | None] | None = None
+    cancel_after_s: float | None = None  # when its user was to leave, as planned; since what, the workload says
+
+    @property
+    def first_sent_ns(self) -> int | None:
+        """When the first attempt was sent."""
+        return self.sent_ns if self.attempt_sent_ns is None else self.attempt_sent_ns[0]
 
 
 _TEXT = pa.dictionary(pa.int16(), pa.string())
@@ -141,6 +158,12 @@ ARROW_SCHEMA = pa.schema(
         pa.field("priority", pa.int32()),
         pa.field("session", pa.int64()),
         pa.field("turn", pa.int32()),
+        pa.field("attempts", pa.int32()),
+        pa.field("attempt_sent_ns", pa.list_(pa.int64())),
+        pa.field("attempt_ended_ns", pa.list_(pa.int64())),
+        pa.field("attempt_outcomes", pa.list_(pa.string())),
+        pa.field("attempt_statuses", pa.list_(pa.int16())),
+        pa.field("cancel_after_s", pa.float64()),
         # The one derived column: finding the longest gap of each of a million rows would mean to read every gap.
         pa.field("max_gap_us", pa.uint32()),
     ],
@@ -148,4 +171,7 @@ ARROW_SCHEMA = pa.schema(
 )
 
 # Columns that came after the first runs were written: in a run without them they are null.
-LATER_COLUMNS = frozenset({"tenant", "priority", "session", "turn"})
+LATER_COLUMNS = frozenset(
+    {"tenant", "priority", "session", "turn", "attempts", "cancel_after_s"}
+    | {f"attempt_{name}" for name in ("sent_ns", "ended_ns", "outcomes", "statuses")}
+)

@@ -5,10 +5,10 @@ User u of a shard is user `shard + u * shards` of the whole, so that any number 
 
 from __future__ import annotations
 
-import hashlib
 import math
 
 from cliffwatch.workload.arrival_parts import ConcurrencyArrivals
+from cliffwatch.workload.chance import uniform
 
 _NS_PER_S = 1e9
 
@@ -38,6 +38,4 @@ def think_s(arrivals: ConcurrencyArrivals, seed: int, user: int, done: int) -> f
     """Seconds a user waits after its request number `done` ended: the same for the same seed, user and number."""
     if arrivals.think == "fixed" or not arrivals.think_time:
         return arrivals.think_time
-    digest = hashlib.blake2b(f"{seed}/think/{user}/{done}".encode(), digest_size=8).digest()
-    uniform = int.from_bytes(digest, "little") / 2**64
-    return -math.log1p(-min(uniform, 1 - 2**-53)) * arrivals.think_time
+    return -math.log1p(-uniform(seed, "think", user, done)) * arrivals.think_time

@@ -15,6 +15,7 @@ from cliffwatch.cost.price import HardwareCost
 from cliffwatch.errors import InputError
 from cliffwatch.units import WholeNumber
 from cliffwatch.workload.arrival_parts import Arrivals, ConcurrencyArrivals, SteadyArrivals, TraceArrivals
+from cliffwatch.workload.cancellations import Cancellations
 from cliffwatch.workload.curves import CURVES
 from cliffwatch.workload.parts import (
     MAX_DURATION_S,
@@ -32,6 +33,7 @@ from cliffwatch.workload.parts import (
     TraceLength,
     Warmup,
 )
+from cliffwatch.workload.retries import Retries
 from cliffwatch.workload.traces.replay import anchored
 
 __all__ = ["ConcurrencyArrivals", "Workload", "load_workload", "preset_names", "preset_text", "with_changes"]
@@ -59,6 +61,8 @@ class Workload(ConfigModel):
     endpoint: Literal["auto", "completions", "chat"] = "auto"
     model: Annotated[Line, Field(min_length=1, max_length=500)] | None = None
     timeouts: Timeouts = Timeouts()
+    retries: Retries | None = None
+    cancellations: Cancellations | None = None
     sampling: Sampling = Sampling()
     cost: HardwareCost | None = None
 

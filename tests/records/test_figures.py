@@ -37,6 +37,7 @@ EXPECTED = {
     "ttfa_user_s": 0.39,
     "e2e_s": 1.25,
     "e2e_user_s": 1.29,
+    "total_s": 1.25,
     "itl_s": 0.0987,
     "tpot_s": 0.1,  # 1.0 s after the first token over 11 - 1 tokens of each prompt
     "ntpot_s": 1.25 / 11,
@@ -83,7 +84,7 @@ def nulls(**changes: Any) -> set[str]:
         ({"chunk_gaps_us": []}, {"max_gap_s"}),
         (
             {"outcome": Outcome.STALLED},  # its first token counts, its last is not its end
-            {"e2e_s", "e2e_user_s", "tpot_s", "ntpot_s", "output_rate"},
+            {"e2e_s", "e2e_user_s", "total_s", "tpot_s", "ntpot_s", "output_rate"},
         ),
         (
             {"outcome": Outcome.LATE} | dict.fromkeys(("sent_ns", "connect_ns", "first_token_ns", "first_answer_ns")),
@@ -93,6 +94,28 @@ def nulls(**changes: Any) -> set[str]:
 )
 def test_unknown_is_null_and_never_zero(changes: dict[str, Any], unknown: set[str]) -> None:
     assert nulls(**changes) == unknown
+
+
+# The same, as the third attempt of a request that was due at 0 and first sent at 40 ms.
+RETRIED: dict[str, Any] = {
+    "intended_ns": 0,
+    "connect_ns": 30 * MS,
+    "attempts": 3,
+    "attempt_sent_ns": [40 * MS, None, 1040 * MS],
+    "attempt_ended_ns": [45 * MS, 500 * MS, 2300 * MS],
+    "attempt_outcomes": [Outcome.HTTP_429, Outcome.CONNECT, Outcome.OK],
+    "attempt_statuses": [429, None, 200],
+}
+
+
+def test_service_time_is_the_last_attempts_total_and_user_time_have_them_all() -> None:
+    changed = {"ttft_user_s": 1.29, "ttfa_user_s": 1.39, "e2e_user_s": 2.29, "total_s": 2.25, "waited_user_s": 2.3}
+    assert figures_of(**RETRIED) == {name: pytest.approx(value) for name, value in (EXPECTED | changed).items()}
+
+
+def test_a_first_attempt_that_was_never_sent_has_no_lag_and_no_total() -> None:
+    unsent = {"attempt_sent_ns": [None, 500 * MS, 1040 * MS], "connect_ns": None}
+    assert nulls(**(RETRIED | unsent)) == {"total_s", "send_lag_s", "dispatch_lag_s", "connect_s"}
 
 
 def test_the_largest_lengths_do_not_overflow() -> None:
