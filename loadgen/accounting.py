@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from cliffwatch.records.health import Health
 from cliffwatch.records.schema import Outcome, RequestRow
 from cliffwatch.stats.sketch import Sketch
 
@@ -40,6 +41,7 @@ class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
     output_tokens: int
     sketches: dict[str, dict[str, Any]]
     errors: dict[str, str]
+    health: Health | None = None
     failure: str | None = None
     closed: bool = False
     cut_short: bool = False
@@ -88,7 +90,14 @@ class Tally:
             self._on_end(row)
         self._recorder.ended(row)
 
-    def report(self, *, failure: str | None = None, closed: bool = False, cut_short: bool = False) -> WorkerReport:
+    def report(
+        self,
+        *,
+        failure: str | None = None,
+        health: Health | None = None,
+        closed: bool = False,
+        cut_short: bool = False,
+    ) -> WorkerReport:
         """The totals up to now, under the next number."""
         self._seq += 1
         return WorkerReport(
@@ -104,6 +113,7 @@ class Tally:
             output_tokens=self._output_tokens,
             sketches={name: sketch.to_dict() for name, sketch in self._sketches.items()},
             errors=self._errors,
+            health=health,
             failure=failure,
             closed=closed,
             cut_short=cut_short,

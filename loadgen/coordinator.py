@@ -238,10 +238,21 @@ class Coordinator:
             self.run_dir,
             state=RunState.COMPLETE if reason is None else RunState.PARTIAL,
             partial_reason=reason,
-            workers=[_info(member, lost=member in gone) for member in self._members.values()],
+            workers=[self._info(member, lost=member in gone) for member in self._members.values()],
             load_s=last_end_ns / 1e9 if last_end_ns else None,
             plans=Plans(self.preparation.workload, self.preparation.target.limit_tokens).find,
             assigned={member.shard: self._ids(member.shard) for member in gone} if self._t0_unix_ns else {},
+        )
+
+    def _info(self, member: Member, *, lost: bool) -> WorkerInfo:
+        report = self._board.reports.get(member.shard)
+        return WorkerInfo(
+            shard=member.shard,
+            host=member.host,
+            pid=member.pid,
+            state="lost" if lost else "finished",
+            rows=0,
+            health=None if report is None else report.health,
         )
 
     def _ids(self, shard: int) -> Iterator[int]:
@@ -258,8 +269,3 @@ class Coordinator:
         for member in self._members.values():
             if not member.over:
                 self._runner.send_message(kind, data, client_id=member.client_id)
-
-
-def _info(member: Member, *, lost: bool) -> WorkerInfo:
-    state = "lost" if lost else "finished"
-    return WorkerInfo(shard=member.shard, host=member.host, pid=member.pid, state=state, rows=0)

@@ -22,8 +22,10 @@ from loadgen.accounting import Tally, WorkerReport
 from loadgen.connection import Timeouts
 from loadgen.delivery import courier_for
 from loadgen.dispatcher import Dispatcher
+from loadgen.health import Monitor
 from loadgen.origin import Origin, read_token, tls_context
 from loadgen.preparation import Assignment
+from loadgen.procfs import raise_file_limit
 from loadgen.sender import Sender
 from loadgen.transport import Transport
 
@@ -53,6 +55,7 @@ class Shard:
             tls_context(origin, ca_file=ca_file, insecure=assignment.insecure),
             Timeouts(limits.connect, limits.first_token, limits.stall, limits.total),
         )
+        self._monitor = Monitor(self._transport.open_connections, fd_limit_was=raise_file_limit()[1])
         self._writer = ShardWriter(run_dir, assignment.shard)
         self._tally = Tally(assignment.run_id, assignment.shard, self._writer, on_end)
         sender = Sender(
@@ -73,6 +76,7 @@ class Shard:
 
     def run(self, t0_unix_ns: int) -> WorkerReport:
         """Send everything, from the run's zero on; returns the last report, the shard being closed."""
+        self._monitor.start()
         with _calm_collector():
             self._dispatcher.run(time.monotonic_ns() + t0_unix_ns - time.time_ns())
         return self.close()
@@ -81,10 +85,11 @@ class Shard:
         self._dispatcher.stop(drain_s)
 
     def report(self) -> WorkerReport:
-        return self._tally.report(failure=self._dispatcher.failure)
+        return self._tally.report(failure=self._dispatcher.failure, health=self._monitor.health())
 
     def close(self) -> WorkerReport:
         """Complete the shard. A disk that stays full leaves it as parts and journal: see `unclosed`."""
+        self._monitor.stop()
         self._transport.close()
         failure = self._dispatcher.failure
         for attempt in range(_CLOSE_ATTEMPTS):
@@ -96,7 +101,9 @@ class Shard:
                 self.unclosed = True
                 failure = failure or str(error)
                 gevent.sleep(0.5 * (attempt + 1))
-        return self._tally.report(failure=failure, closed=True, cut_short=self._dispatcher.cut_short)
+        return self._tally.report(
+            failure=failure, health=self._monitor.health(), closed=True, cut_short=self._dispatcher.cut_short
+        )
 
 
 @contextmanager

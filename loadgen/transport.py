@@ -64,6 +64,10 @@ class Transport:
         transfer.connect_ns, transfer.resent = connect_ns, resent
         return transfer
 
+    def open_connections(self) -> int:
+        """Connections to the target, idle ones included: each holds a local port and a file descriptor."""
+        return len(self._idle) + len(self._active)
+
     def close(self) -> None:
         self._sweeper.kill(block=False)
         while self._idle:

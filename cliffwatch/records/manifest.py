@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cliffwatch.errors import RunError
+from cliffwatch.records.health import Health
 from cliffwatch.records.schema import Outcome
 
 FORMAT = 1
@@ -43,6 +44,7 @@ class WorkerInfo(_Part):
     pid: int | None = None
     state: str
     rows: int
+    health: Health | None = None  # None: nothing was heard of it
 
 
 class Accounting(_Part):
