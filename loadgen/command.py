@@ -24,6 +24,8 @@ from cliffwatch.errors import CliffwatchError, ExitCode, InputError, Unreachable
 from loadgen.closing import recover_run
 from loadgen.coordinator import Coordinator
 from loadgen.ending import INTERRUPTED, conclude, print_report
+from loadgen.link import INSECURE_HELP, check_bind, try_key, use_key
+from loadgen.link_key import KEY_HELP, LinkKey, new_key, read_key
 from loadgen.plugin import IdleUser, Master
 from loadgen.preparation import Preparation, prepare
 from loadgen.processes import LocalWorkers
@@ -51,8 +53,10 @@ def run(
     slo: str = typer.Option("", help=_help("slo")),
     workers: int = typer.Option(1, min=0, max=256, help="Worker processes to start on this machine."),
     expect: int = typer.Option(0, min=0, max=4096, help="Workers on other machines to wait for."),
-    bind: str = typer.Option("127.0.0.1", help="HOST[:PORT] where workers join; Locust's protocol has no password."),
+    bind: str = typer.Option("127.0.0.1", help="HOST[:PORT] where workers join; beyond this machine with a key only."),
     master: str = typer.Option("", help="HOST[:PORT] of a run to join with our workers, instead of starting one."),
+    link_key_file: str = typer.Option("", "--link-key-file", metavar="FILE", help=KEY_HELP),
+    insecure_link: bool = typer.Option(False, "--insecure-link", help=INSECURE_HELP),
     model: str = typer.Option("", help=_help("model")),
     endpoint: str = typer.Option("", help=_help("endpoint")),
     tokenizer: str = typer.Option("", help=_help("tokenizer")),
@@ -82,15 +86,17 @@ def run(
         if recover:
             recover_run(Path(recover))
             raise typer.Exit(print_report(Path(recover), as_json=as_json, report=not no_report))
+        key = read_key(Path(link_key_file) if link_key_file else None)
         if master:
-            _join(master, workers, [name for name, value in given.items() if value], token_file)
+            _join(master, workers, [name for name, value in given.items() if value], token_file, key)
             return
+        check_bind(split_address(bind, "--bind")[0], key, insecure=insecure_link, option="--bind")
         settings = Settings.of({**given, "token_file": token_file})
         with _patience(f"asking {settings.target} how it serves and counts tokens ..."), _leaving_at_once():
             preparation = prepare(settings)
         for note in preparation.notes:
             print(f"cliffwatch: {note}", file=sys.stderr)  # noqa: T201
-        code = _Run(preparation, workers, expect, bind).code(as_json=as_json, report=not no_report)
+        code = _Run(preparation, workers, expect, bind, key).code(as_json=as_json, report=not no_report)
     except KeyboardInterrupt:
         code = ExitCode.INTERRUPTED
     raise typer.Exit(code)
@@ -125,19 +131,22 @@ def _leaving_at_once() -> Iterator[None]:
 class _Run:
     """One run conducted from this process."""
 
-    def __init__(self, preparation: Preparation, workers: int, expect: int, bind: str) -> None:
+    def __init__(self, preparation: Preparation, workers: int, expect: int, bind: str, key: LinkKey | None) -> None:
         if not workers + expect:
             raise InputError("leaves nobody to send", field="--workers", allowed="1 or more, or --expect N")
         host, port = split_address(bind, "--bind", default_port=DEFAULT_MASTER_PORT if expect else 0)
+        if key is None and not expect:
+            key = new_key()  # others on this machine shall not join either
         self._preparation = preparation
         self._wanted = workers + expect
         self._environment = Environment(user_classes=[IdleUser])
+        use_key(key)
         self._runner = _listen(self._environment, host, port)
         port = self._runner.server.port
         if expect:
             print(f"cliffwatch: waiting for {expect} workers at {host}:{port}", file=sys.stderr)  # noqa: T201
         near = "127.0.0.1" if host in _EVERY_INTERFACE else host
-        self._workers = LocalWorkers(workers, near, port, preparation.settings.token_file)
+        self._workers = LocalWorkers(workers, near, port, preparation.settings.token_file, key)
         self._over = gevent.event.Event()
         self._interrupted: str | None = None
         self._master = Master(self._environment, lambda: preparation, self._on_done, self._workers.kill)
@@ -209,7 +218,7 @@ def _listen(environment: Environment, host: str, port: int) -> Any:
         ) from error
 
 
-def split_address(text: str, option: str, *, default_port: int) -> tuple[str, int]:
+def split_address(text: str, option: str, *, default_port: int = DEFAULT_MASTER_PORT) -> tuple[str, int]:
     """HOST[:PORT], with an IPv6 host in brackets when a port follows. Raises InputError."""
     host, colon, port = text.rpartition(":") if "]" in text or text.count(":") == 1 else (text, "", "")
     if "]" in text and not colon:
@@ -236,15 +245,16 @@ def _await_master(host: str, port: int) -> None:
             return
 
 
-def _join(master: str, workers: int, surplus: list[str], token_file: str) -> None:
+def _join(master: str, workers: int, surplus: list[str], token_file: str, key: LinkKey | None) -> None:
     """Lend workers to a run that another machine conducts, until it ends."""
     if surplus:
-        allowed = "--workers, --token-file"
+        allowed = "--workers, --token-file, --link-key-file"
         raise InputError("is the master's to say", field=surplus[0], value="with --master", allowed=allowed)
-    host, port = split_address(master, "--master", default_port=DEFAULT_MASTER_PORT)
+    host, port = split_address(master, "--master")
     with _patience(f"waiting for a run to join at {host}:{port} ..."):
         _await_master(host, port)
-    lent = LocalWorkers(workers, host, port, Path(token_file) if token_file else None)
+        try_key(host, port, key)
+    lent = LocalWorkers(workers, host, port, Path(token_file) if token_file else None, key)
     try:
         lent.wait()
     finally:

@@ -10,6 +10,7 @@ from typing import Any
 
 from locust import events
 
+from loadgen import plain_link
 from loadgen.plugin import IdleUser, add_arguments, attach
 
 __all__ = ["IdleUser"]
@@ -17,6 +18,7 @@ __all__ = ["IdleUser"]
 
 def _add_arguments(parser: Any, **_: object) -> None:
     add_arguments(parser)
+    plain_link.add_arguments(parser)
 
 
 def _attach(environment: Any, **_: object) -> None:

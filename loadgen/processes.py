@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from typing import Any
 
 from cliffwatch.cli.processes import die_with_parent, end
 from cliffwatch.errors import UnreachableError
+from loadgen.link_key import FILE_VARIABLE, KEY_VARIABLE, LinkKey
 
 LOCUSTFILE = Path(__file__).with_name("locustfile.py")
 
@@ -18,16 +20,26 @@ LOCUSTFILE = Path(__file__).with_name("locustfile.py")
 class LocalWorkers:
     """`count` Locust workers on this machine, joined to a master."""
 
-    def __init__(self, count: int, host: str, port: int, token_file: Path | None = None) -> None:
+    def __init__(
+        self, count: int, host: str, port: int, token_file: Path | None = None, key: LinkKey | None = None
+    ) -> None:
         command = [sys.executable, "-m", "locust", "-f", str(LOCUSTFILE), "--worker", "--loglevel", "WARNING"]
         command += ["--master-host", host, "--master-port", str(port)]
         if token_file is not None:
             command += ["--cliffwatch-token-file", str(token_file)]
+        environment = {name: value for name, value in os.environ.items() if name not in {KEY_VARIABLE, FILE_VARIABLE}}
+        if key is not None:
+            environment[KEY_VARIABLE] = key.text  # read by nobody but this user; a command line is read by all
         self._log: Any = tempfile.TemporaryFile()  # noqa: SIM115  as long as the workers live
         self._running: dict[int, subprocess.Popen[bytes]] = {}
         for _ in range(count):
             process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log, preexec_fn=_become_worker
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=self._log,
+                stderr=self._log,
+                preexec_fn=_become_worker,
+                env=environment,
             )
             self._running[process.pid] = process
 

@@ -20,6 +20,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Run the whole job on this machine: engine, load, live page, report.",
     ),
     "run": ("loadgen.command:app", "Send a workload to an inference server and judge the run."),
+    "link-key": ("cliffwatch.cli.link_key:app", "Make a key for a run over several machines."),
     "report": ("cliffwatch.cli.report:app", "Judge a finished run: table, JSON or one HTML file."),
     "compare": ("cliffwatch.cli.compare:app", "Say where a new run is better or worse than another: a gate for CI."),
     "workload": ("cliffwatch.cli.workload:app", "Preview, check and create workload files."),
