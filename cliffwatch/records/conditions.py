@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from cliffwatch.records.schema import FAILURES, NOT_SERVED, Outcome, Phase
+from cliffwatch.records.schema import FAILURES, NOT_SERVED, PLANNED, Outcome, Phase
 
 
 def outcome_in(outcomes: Iterable[Outcome]) -> str:
@@ -20,3 +20,4 @@ def in_phase(phase: Phase | None) -> str:
 OK = f"outcome = '{Outcome.OK}'"
 FAILED = outcome_in(FAILURES)
 NEVER_SERVED = outcome_in(NOT_SERVED)
+LEFT = f"(outcome = '{Outcome.CANCELLED}' AND coalesce(error, '') = '{PLANNED}')"  # as the workload had planned

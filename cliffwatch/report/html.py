@@ -89,6 +89,7 @@ def _environment() -> Environment:
     }  # fmt: skip
     environment.globals |= {
         "interval": words.interval, "seconds_interval": words.seconds_interval, "settling": words.settling,
+        "retries": words.retries, "cancellations": words.cancellations,
         "INTERVAL_NOTE": words.INTERVAL_NOTE, "SETTLING_NOTE": words.SETTLING_NOTE,
         "price_figures": words.price_figures, "STATUS": words.STATUS,
         "FEW_NOTE": words.FEW_NOTE, "zip": zip,

@@ -15,6 +15,7 @@ from cliffwatch.records.folder import SLO_FILE
 from cliffwatch.records.manifest import Manifest, Verdict, VerdictState
 from cliffwatch.records.reader import RunReader
 from cliffwatch.records.schema import FAILURES, Outcome, Phase
+from cliffwatch.report.clients import TRIED_AGAIN, Cancellations, Retries, count_cancellations, count_retries
 from cliffwatch.report.intervals import Intervals, percentile_intervals
 from cliffwatch.report.query import ok_in, row, rows
 from cliffwatch.report.settling import Settling, settle
@@ -103,6 +104,8 @@ class Report(_Part):
         partial: why the run is not whole, null when it is.
         price: from the SLO file's cost, else the run's; null where neither tells.
         settling: where MSER-5 would cut the run's beginning and end, and whether it drifts; nothing was cut by it.
+        retries, cancellations: of the judged requests, where the workload asked for any.
+        retried: with all attempts, from the first one's send to the last token: of those answered after a retry.
         apart: cold-start and warm-up requests, where the run has any.
     """
 
@@ -120,6 +123,9 @@ class Report(_Part):
     price: Price | None
     apart: tuple[PhaseSummary, ...]
     settling: tuple[Settling, ...] = ()
+    retries: Retries | None = None
+    retried: FigureSummary | None = None
+    cancellations: Cancellations | None = None
 
     @property
     def invalid(self) -> bool:
@@ -150,6 +156,8 @@ def summarize(reader: RunReader, slo: SloFile | None, *, phase: Phase | None = P
     with reader.session() as connection:
         outcomes = _outcomes(connection, phase)
         work = measure_work(connection, phase)
+        retries = count_retries(connection, manifest, phase)
+        retried = f"{ok_in(phase)} AND {TRIED_AGAIN}"
         return Report(
             manifest=manifest,
             phase=phase or "all",
@@ -165,6 +173,9 @@ def summarize(reader: RunReader, slo: SloFile | None, *, phase: Phase | None = P
             price=judgement.price if judgement else price_of(manifest, work),
             apart=tuple(_apart(connection, _main_figures(manifest)["TTFT"])),
             settling=settle(connection, _main_figures(manifest)),
+            retries=retries,
+            retried=_figure(connection, "E2E, all attempts", "total_s", retried) if retries else None,
+            cancellations=count_cancellations(connection, manifest, phase),
         )
 
 

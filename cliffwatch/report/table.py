@@ -20,11 +20,13 @@ from cliffwatch.report.words import (
     STATUS,
     UNKNOWN,
     attained,
+    cancellations,
     interval,
     number,
     price_figures,
     printable,
     quantile,
+    retries,
     seconds_interval,
     settling,
     share,
@@ -56,6 +58,7 @@ def _parts(report: Report) -> Iterator[RenderableType]:
     yield _latencies(report.figures)
     yield _spaced(_settling(report))
     yield _spaced(_outcomes(report))
+    yield from _clients(report)
     yield _spaced(_rates(report))
     for apart in report.apart:
         yield _apart(apart)
@@ -154,6 +157,16 @@ def _outcomes(report: Report) -> Table:
     if not report.outcomes:
         table.add_row("none yet", "0", UNKNOWN, "")
     return table
+
+
+def _clients(report: Report) -> Iterator[RenderableType]:
+    """Retries and users who left, where the workload had any."""
+    if report.retries:
+        yield Text(f"retries: {retries(report.retries)}")
+    if report.retried and report.retried.n:
+        yield _latencies([report.retried])
+    if report.cancellations:
+        yield Text(f"cancellations: {cancellations(report.cancellations)}")
 
 
 def _rates(report: Report) -> Table:

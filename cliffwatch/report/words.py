@@ -6,6 +6,7 @@ import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Decimal
 
 from cliffwatch.cost.price import Price
+from cliffwatch.report.clients import Cancellations, Retries
 from cliffwatch.report.settling import Settling
 from cliffwatch.slo.judgement import Quantile, Status
 from cliffwatch.units import format_seconds
@@ -86,6 +87,20 @@ def _warmup(one: Settling) -> str:
     if one.covered:
         return f"{cut}, which the warm-up covers" + (f" but for {one.measured_cut:,}" if one.measured_cut else "")
     return f"{cut}, {one.measured_cut:,} of them measured: the configured warm-up is too short"
+
+
+def retries(one: Retries) -> str:
+    """How often requests were tried again, in a sentence."""
+    again = f", {one.retried_ok:,} of them answered in the end" if one.retried else ""
+    return f"{one.retried:,} of {one.n:,} requests were tried again{again}; {one.attempts:,} attempts in all"
+
+
+def cancellations(one: Cancellations) -> str:
+    """How many users were to leave, and did, in a sentence."""
+    parts = [f"{one.left:,} left", f"{one.ended_ok:,} had their answer before"]
+    if one.ended_otherwise:
+        parts.append(f"{one.ended_otherwise:,} failed before, or were stopped with the run")
+    return f"the users of {one.planned:,} of {one.n:,} requests were to leave: {', '.join(parts)}"
 
 
 def number(value: float | None, unit: str = "") -> str:

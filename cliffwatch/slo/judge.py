@@ -9,7 +9,7 @@ import duckdb
 from cliffwatch.config import check_config
 from cliffwatch.cost.price import HardwareCost, Price, price
 from cliffwatch.cost.work import Work, measure_work
-from cliffwatch.records.conditions import FAILED, OK, in_phase, outcome_in
+from cliffwatch.records.conditions import FAILED, LEFT, OK, in_phase, outcome_in
 from cliffwatch.records.figures import gave_up, late_though_failed
 from cliffwatch.records.manifest import FILE_NAME, Manifest, RunState
 from cliffwatch.records.reader import RunReader
@@ -124,7 +124,7 @@ def _totals(objectives: list[_Sql]) -> str:
     """Aggregates of all judged requests, for goodput and the judgement as a whole."""
     kept = _kept(objectives)
     terms = {
-        "sent": f"count(*) FILTER (outcome <> '{Outcome.LATE}')",
+        "sent": f"count(*) FILTER (outcome <> '{Outcome.LATE}' AND NOT {LEFT})",
         "ok": f"count(*) FILTER ({OK})",
         "failed": f"count(*) FILTER ({FAILED})",
         "kept": f"count(*) FILTER ({kept})",

@@ -77,7 +77,7 @@ class Goodput(_Result):
     """Requests that meet every objective that applies to them.
 
     Attributes:
-        n: requests sent, whether ok, failed, cancelled or lost.
+        n: requests sent, whether ok, failed, cancelled or lost; but for those whose users left as planned.
         per_s: good / `held_s`; null where no request has ended.
         held_s: seconds from the first judged request's intended time to the last one's end.
     """

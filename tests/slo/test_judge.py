@@ -10,7 +10,7 @@ import pytest
 
 from cliffwatch.errors import InputError
 from cliffwatch.records.manifest import Cost, RunState
-from cliffwatch.records.schema import Outcome, Phase, RequestRow
+from cliffwatch.records.schema import PLANNED, Outcome, Phase, RequestRow
 from cliffwatch.slo.judge import judge
 from cliffwatch.slo.judgement import Judgement, Status
 from cliffwatch.slo.sli import Clock
@@ -99,13 +99,17 @@ def test_time_outs_are_bad_for_latency_once_they_waited_the_threshold(tmp_path: 
         refused(6, Outcome.CANCELLED, waited=5),
         refused(7, Outcome.LATE, waited=5, sent=False),
         refused(8, Outcome.LOST),
+        refused(9, Outcome.CANCELLED, waited=5, error=PLANNED, cancel_after_s=5.0),
     ]
     result = judge(run_of(tmp_path / "run", rows), slo(TTFT, "sli: e2e, threshold: 20s, target: 95%", AVAILABLE))
     assert counts(result, 0) == (3, 1, 2)
     assert result.objectives[0].censored == 2
     assert counts(result, 1) == (2, 1, 1)
     assert counts(result, 2) == (6, 1, 5)
-    assert (result.goodput.n, result.goodput.good) == (8, 1)  # all but the one that was never sent
+    assert (result.goodput.n, result.goodput.good) == (
+        8,
+        1,
+    )  # all but the one never sent and the user who left
 
 
 def test_what_was_known_to_be_late_before_the_failure_is_bad(tmp_path: Path) -> None:
