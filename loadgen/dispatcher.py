@@ -142,7 +142,8 @@ class Dispatcher:
             intended_ns = max(due_ns, self._now_ns() - self._t0_ns)
             if end_ns is not None and intended_ns >= end_ns:
                 return
-            self._stopping.wait(max(0, intended_ns + self._t0_ns - self._now_ns()) / NS_PER_S)
+            if (pause_ns := intended_ns + self._t0_ns - self._now_ns()) > 0:
+                self._stopping.wait(pause_ns / NS_PER_S)
             if self._stopping.is_set() or not self._record_issue(planned.request_id, intended_ns):
                 return
             self._serve(prepared, intended_ns, phase_at(workload, planned.request_id, intended_ns))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import chain
 
 import msgspec
@@ -16,9 +17,10 @@ from cliffwatch.stream.usage import TokenCounts, UsageLedger
 
 # Finish reasons by which an engine says that it gave a prompt up.
 FAULT_REASONS = frozenset({"error", "abort"})
+_AT_LIMIT = frozenset({"length"})
 
 
-class StreamResult(msgspec.Struct, frozen=True, kw_only=True):
+class StreamResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What one response amounted to; the fields that `RequestRow` has too mean the same there.
 
     Times are absolute monotonic nanoseconds. `prompt_first_ns` has one entry a prompt, by index.
@@ -91,13 +93,12 @@ class ResponseReader:
         """Take a complete non-streamed body. It tells nothing of first tokens: only when the answer was there."""
         try:
             chunk = self._decode(body)
-            self._check_indexes(chunk)
+            self._settle(chunk)
+            for delta in chunk.deltas:
+                self._prompt(delta.index).last_ns = stamp_ns
         except NotTheDialectError as error:
             self._refuse(str(error))
             return
-        self._settle(chunk)
-        for delta in chunk.deltas:
-            self._prompts[delta.index].last_ns = stamp_ns
         self._terminated = self.done = True
 
     def finish(self, stamp_ns: int, *, clean: bool) -> StreamResult:
@@ -108,27 +109,28 @@ class ResponseReader:
         if clean and not self.done:
             self._flush(stamp_ns)
         outcome, error = self._outcome(clean)
-        reasons = sorted(set(self._finish.values()))
-        at_limit = reasons == ["length"] and len(self._finish) == len(self._prompts)
+        reasons = frozenset(self._finish.values())
+        at_limit = reasons == _AT_LIMIT and len(self._finish) == len(self._prompts)
         counts = self._usage.counts([p.chunks for p in self._prompts], self._max_tokens, all_at_limit=at_limit)
-        gaps_us = list(chain.from_iterable(prompt.gaps_us for prompt in self._prompts))
+        gaps_us = list(chain.from_iterable([prompt.gaps_us for prompt in self._prompts]))
+        firsts = [prompt.first_ns for prompt in self._prompts]
         ends = [prompt.last_ns for prompt in self._prompts]
         return StreamResult(
             outcome=outcome,
             error=error,
-            first_token_ns=latest([prompt.first_ns for prompt in self._prompts]),
+            first_token_ns=latest(firsts),
             first_answer_ns=latest([prompt.answer_ns for prompt in self._prompts]),
             last_token_ns=latest(ends),
             itl_s=mean_itl_s(self._prompts, counts.per_prompt),
             chunks=self.chunks,
             stalls=count_stalls(gaps_us),
             chunk_gaps_us=gaps_us or None,
-            prompt_first_ns=tuple(prompt.first_ns for prompt in self._prompts),
+            prompt_first_ns=tuple(firsts),
             output_tokens=counts.output_tokens,
             output_tokens_source=counts.source,
             server_input_tokens=counts.input_tokens,
             cached_input_tokens=counts.cached_tokens,
-            finish_reason=tidy("+".join(reasons), 64) or None,
+            finish_reason=_in_words(reasons),
             warnings=tuple(self._warnings(outcome, counts, ends)),
         )
 
@@ -143,16 +145,18 @@ class ResponseReader:
             chunk = self._decode(data)
             if event.event == "error" and chunk.error is None:
                 chunk = Chunk(error=StreamFault(tidy(data.decode("utf-8", "replace"))))
-            self._check_indexes(chunk)
             for delta in chunk.deltas:
-                self._prompts[delta.index].add(event.stamp_ns, reasoning=delta.kind == "reasoning")
+                self._prompt(delta.index).add(event.stamp_ns, reasoning=delta.kind == "reasoning")
                 self.chunks += 1
             if chunk.usage or chunk.finish or chunk.error or chunk.done:
                 self._settle(chunk)
 
     def _settle(self, chunk: Chunk) -> None:
         """Everything of a chunk but its text."""
+        for index in chunk.finish:
+            self._prompt(index)
         if chunk.usage is not None:
+            self._prompt(chunk.usage.index or 0)
             self._usage.add(chunk.usage)
         self._finish.update(chunk.finish)
         if chunk.error is not None:
@@ -160,13 +164,13 @@ class ResponseReader:
         self._terminated = self._terminated or chunk.done
         self.done = self._terminated or self._fault is not None
 
-    def _check_indexes(self, chunk: Chunk) -> None:
-        usage = () if chunk.usage is None or chunk.usage.index is None else (chunk.usage.index,)
-        for index in chain((delta.index for delta in chunk.deltas), chunk.finish, usage):
-            if not 0 <= index < len(self._prompts):
-                raise NotTheDialectError(
-                    "the answer names a prompt that was not sent", value=index, allowed=f"0 to {len(self._prompts) - 1}"
-                )
+    def _prompt(self, index: int) -> PromptTimes:
+        """The prompt an answer names. Raises NotTheDialectError where none of that number was sent."""
+        if not 0 <= index < len(self._prompts):
+            raise NotTheDialectError(
+                "the answer names a prompt that was not sent", value=index, allowed=f"0 to {len(self._prompts) - 1}"
+            )
+        return self._prompts[index]
 
     def _refuse(self, reason: str) -> None:
         self._wrong = reason
@@ -223,3 +227,9 @@ class ResponseReader:
         if None in ends:
             found.append(f"{ends.count(None)} of {len(ends)} prompts ended without text")
         return found
+
+
+@lru_cache(maxsize=256)
+def _in_words(reasons: frozenset[str]) -> str | None:
+    """Finish reasons of all prompts as one short text; the same few come again and again."""
+    return tidy("+".join(sorted(reasons)), 64) or None

@@ -27,7 +27,8 @@ class PromptTimes:
         if self.last_ns is None:
             self.first_ns = stamp_ns
         else:
-            self.gaps_us.append(min((stamp_ns - self.last_ns + 500) // 1000, _MAX_GAP_US))
+            gap_us = (stamp_ns - self.last_ns + 500) // 1000
+            self.gaps_us.append(min(_MAX_GAP_US, gap_us))
         self.last_ns = stamp_ns
         self.chunks += 1
         if self.answer_ns is None and not reasoning:
@@ -56,4 +57,4 @@ def count_stalls(gaps_us: Sequence[int]) -> int:
 
 def latest(stamps_ns: Sequence[int | None]) -> int | None:
     """The latest known instant: a batch's first token is its slowest prompt's."""
-    return max((stamp for stamp in stamps_ns if stamp is not None), default=None)
+    return max([stamp for stamp in stamps_ns if stamp is not None], default=None)

@@ -10,7 +10,7 @@ from cliffwatch.records.schema import TokenSource
 from cliffwatch.stream.dialect import Usage
 
 
-class TokenCounts(msgspec.Struct, frozen=True):
+class TokenCounts(msgspec.Struct, frozen=True, gc=False):
     """Counts over all prompts; `per_prompt` output tokens may be fractions where they had to be apportioned."""
 
     input_tokens: int | None

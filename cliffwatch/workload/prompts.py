@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from operator import getitem
 from pathlib import Path
 from statistics import linear_regression, median, mode
 
@@ -78,6 +79,7 @@ class PromptBuilder:
     def __init__(self, lexicon: Lexicon, seed: int, *, nonce: str = "") -> None:
         self.lexicon = lexicon
         self._key = f"{seed}/{nonce}/"
+        self._choices = lru_cache(4 * BLOCK_TOKENS)(self._choose_from)  # every size there is, opening or not
         self._pool = [self._new_head(f"pool/{index}", BLOCK_TOKENS, opening=False) for index in range(POOL_BLOCKS)]
         self._texts = [block.text for block in self._pool]
         self._step = self._pool[0].units
@@ -102,9 +104,9 @@ class PromptBuilder:
             return "", 0
         blocks = max(0, (units - UNIQUE_TOKENS) // self._step)
         digest = self._digest(name, 2 * BLOCK_TOKENS + blocks)
-        first = self._compose(digest, units - blocks * self._step, opening=opening)
-        rest = "".join([self._texts[index] for index in digest[2 * BLOCK_TOKENS :]])
-        return first.text + rest, first.units + blocks * self._step
+        choices, length = self._choices(units - blocks * self._step, opening)
+        pieces = [*map(getitem, choices, digest), *[self._texts[index] for index in digest[2 * BLOCK_TOKENS :]]]
+        return "".join(pieces), length + blocks * self._step
 
     def _prefix(self, plan: PlannedRequest, units: int) -> tuple[str, int]:
         """What the plan's prompts have in common with others: a trace's blocks, or the first part of a group."""
@@ -150,11 +152,16 @@ class PromptBuilder:
         return self._compose(self._digest(name, 2 * BLOCK_TOKENS), units, opening=opening)
 
     def _compose(self, digest: bytes, units: int, *, opening: bool) -> _Block:
+        choices, length = self._choices(units, opening)
+        pieces = tuple(map(getitem, choices, digest))
+        return _Block(pieces, self.lexicon.sizes(units, opening=opening), "".join(pieces), length)
+
+    def _choose_from(self, units: int, opening: bool) -> tuple[tuple[tuple[str, ...], ...], int]:
+        """What a text of `units` is made of: for each of its places the word of every byte, and the units it has."""
         sizes = self.lexicon.sizes(units, opening=opening)
         first = self.lexicon.openers if opening else self.lexicon.words
         lists = [(self.lexicon.words if place else first)[size] for place, size in enumerate(sizes)]
-        pieces = tuple([words[byte % len(words)] for words, byte in zip(lists, digest, strict=False)])
-        return _Block(pieces, sizes, "".join(pieces), sum(sizes))
+        return tuple([_of_each_byte(words) for words in lists]), sum(sizes)
 
     def _digest(self, name: str, length: int) -> bytes:
         return hashlib.shake_128((self._key + name).encode()).digest(length)
@@ -250,6 +257,12 @@ class _TokenizerCounter:
 
     def count(self, texts: Sequence[str]) -> list[int]:
         return [len(encoding.ids) for encoding in self._tokenizer.encode_batch(list(texts))]
+
+
+@lru_cache
+def _of_each_byte(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The word that each value of a byte picks."""
+    return tuple([words[byte % len(words)] for byte in range(256)])
 
 
 def _most_used(by_size: dict[int, list[str]]) -> dict[int, tuple[str, ...]]:
