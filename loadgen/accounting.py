@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from cliffwatch.records.clock import WorkerClock
 from cliffwatch.records.health import Health
 from cliffwatch.records.schema import Outcome, RequestRow
 from cliffwatch.stats.sketch import Sketch
@@ -42,6 +43,7 @@ class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
     sketches: dict[str, dict[str, Any]]
     errors: dict[str, str]
     health: Health | None = None
+    clock: WorkerClock | None = None
     failure: str | None = None
     closed: bool = False
     cut_short: bool = False

@@ -165,9 +165,10 @@ class Coordinator:
             self._stop_reason = self._stop_reason or refusals[0]
             self._tell(messages.STOP, {"now": True})  # again: a worker may have got the first before its assignment
         else:
-            self._t0_unix_ns = time.time_ns() + int(_START_DELAY_S * 1e9)
+            delay_ns = int(_START_DELAY_S * 1e9)
+            t0_ns, self._t0_unix_ns = time.monotonic_ns() + delay_ns, time.time_ns() + delay_ns
             write_manifest(self.run_dir, manifest.model_copy(update={"t0_unix_ns": self._t0_unix_ns}))
-            self._tell(messages.GO, {"t0_unix_ns": self._t0_unix_ns})
+            self._tell(messages.GO, {"t0_ns": t0_ns, "t0_unix_ns": self._t0_unix_ns})
 
     def _await_ready(self) -> None:
         deadline_s = time.monotonic() + READY_WITHIN_S
@@ -253,6 +254,7 @@ class Coordinator:
             state="lost" if lost else "finished",
             rows=0,
             health=None if report is None else report.health,
+            clock=None if report is None else report.clock,
         )
 
     def _ids(self, shard: int) -> Iterator[int]:

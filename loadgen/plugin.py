@@ -18,6 +18,7 @@ from locust import User, task
 
 from cliffwatch.errors import CliffwatchError, ExitCode
 from loadgen import messages
+from loadgen.clock import answer_questions
 from loadgen.coordinator import CLOSE_MARGIN_S, Coordinator
 from loadgen.ending import INTERRUPTED, conclude
 from loadgen.preparation import Preparation, prepare
@@ -55,6 +56,7 @@ class Master:
         self._end_processes = end_processes
         self._idle = gevent.event.Event()
         self._idle.set()
+        answer_questions(self._runner)
         self._runner.register_message(messages.READY, self._on_ready)
         self._runner.register_message(messages.CLOSED, self._on_closed)
         environment.events.worker_report.add_listener(self._on_worker_report)

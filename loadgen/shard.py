@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -44,6 +43,7 @@ class Shard:
             raise RunError(
                 "is not seen by this worker's machine", file=run_dir, allowed="a folder that all workers share"
             )
+        self.run_id = assignment.run_id
         self.drain_s = assignment.drain_s
         self.unclosed = False
         workload = check_config(assignment.workload, Workload, source="assignment")
@@ -74,11 +74,11 @@ class Shard:
             workload, plans, sender, self._tally, shard=assignment.shard, shards=assignment.shards
         )
 
-    def run(self, t0_unix_ns: int) -> WorkerReport:
-        """Send everything, from the run's zero on; returns the last report, the shard being closed."""
+    def run(self, zero_ns: int) -> WorkerReport:
+        """Send everything, from `zero_ns` of our monotonic clock on; returns the last report, the shard being closed."""
         self._monitor.start()
         with _calm_collector():
-            self._dispatcher.run(time.monotonic_ns() + t0_unix_ns - time.time_ns())
+            self._dispatcher.run(zero_ns)
         return self.close()
 
     def stop(self, drain_s: float) -> None:

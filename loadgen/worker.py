@@ -20,6 +20,7 @@ from cliffwatch.records.schema import PLANNED, Outcome, RequestRow
 from cliffwatch.stream import DIALECTS
 from loadgen import messages
 from loadgen.accounting import WorkerReport
+from loadgen.clock import MasterClock
 from loadgen.preparation import Assignment
 from loadgen.shard import Shard
 
@@ -37,6 +38,7 @@ class Worker:
         self._shard: Shard | None = None
         self._running: Any = None
         self._heard_s = time.monotonic()
+        self._clock = MasterClock(self._runner)
         for kind, listener in (
             (messages.ASSIGN, self._on_assign),
             (messages.GO, self._on_go),
@@ -50,7 +52,7 @@ class Worker:
 
     def report(self) -> WorkerReport | None:
         """Totals up to now; None while there is no run."""
-        return None if self._shard is None else self._shard.report()
+        return None if self._shard is None else self._with_clock(self._shard.report())
 
     def stop(self, drain_s: float | None = None) -> None:
         """End a run in progress, if any, and wait until its shard is closed. `drain_s`: as assigned unless given."""
@@ -71,6 +73,7 @@ class Worker:
         except (CliffwatchError, msgspec.ValidationError) as error:
             refusal = str(error)
         self._running = None
+        self._clock.look()
         answer = {"host": platform.node(), "pid": os.getpid(), "refusal": refusal}
         if assignment is not None:
             answer |= {"run_id": assignment.run_id, "shard": assignment.shard}
@@ -79,15 +82,18 @@ class Worker:
     def _on_go(self, msg: Any, **_: object) -> None:
         if self._shard is not None and self._running is None:
             self._heard_s = time.monotonic()
-            self._running = gevent.spawn(self._run, self._shard, int(msg.data["t0_unix_ns"]))
+            zero_ns = self._clock.begin(self._shard.run_id, int(msg.data["t0_ns"]), int(msg.data["t0_unix_ns"]))
+            self._running = gevent.spawn(self._run, self._shard, zero_ns)
 
     def _on_stop(self, msg: Any, **_: object) -> None:
         gevent.spawn(self.stop, 0.0 if msg.data["now"] else None)
 
-    def _run(self, shard: Shard, t0_unix_ns: int) -> None:
+    def _run(self, shard: Shard, zero_ns: int) -> None:
         watch = gevent.spawn(self._watch_master, shard)
         try:
-            self._finish(shard, shard.run(t0_unix_ns))
+            report = shard.run(zero_ns)
+            self._clock.look()
+            self._finish(shard, report)
         finally:
             watch.kill(block=False)
 
@@ -96,9 +102,12 @@ class Worker:
 
     def _finish(self, shard: Shard, report: WorkerReport) -> None:
         self._shard = None
-        self._runner.send_message(messages.CLOSED, messages.plain(report))
+        self._runner.send_message(messages.CLOSED, messages.plain(self._with_clock(report)))
         if shard.unclosed and hasattr(self._runner, "master_host"):
             gevent.spawn(self._runner.quit)  # the end of this process frees the journal for the master
+
+    def _with_clock(self, report: WorkerReport) -> WorkerReport:
+        return msgspec.structs.replace(report, clock=self._clock.reading())
 
     def _watch_master(self, shard: Shard) -> None:
         """Stop by ourselves when the master has gone: nobody else would."""

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cliffwatch.errors import RunError
+from cliffwatch.records.clock import WorkerClock
 from cliffwatch.records.health import Health
 from cliffwatch.records.schema import Outcome
 
@@ -45,6 +46,7 @@ class WorkerInfo(_Part):
     state: str
     rows: int
     health: Health | None = None  # None: nothing was heard of it
+    clock: WorkerClock | None = None  # None: not known, or the master's own
 
 
 class Accounting(_Part):
