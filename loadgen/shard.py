@@ -75,7 +75,7 @@ class Shard:
         )
 
     def run(self, zero_ns: int) -> WorkerReport:
-        """Send everything, from `zero_ns` of our monotonic clock on; returns the last report, the shard being closed."""
+        """Send everything, from `zero_ns` of our monotonic clock on; returns the last report, the shard closed."""
         self._monitor.start()
         with _calm_collector():
             self._dispatcher.run(zero_ns)
