@@ -10,6 +10,8 @@ from cliffwatch.errors import InputError
 from cliffwatch.report.words import target
 from cliffwatch.slo.spec import load_slo, presets, slo_text
 
+FORMATS = ("prometheus", "operator")
+
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Check and create SLO files.")
 
 
@@ -40,6 +42,37 @@ def init(
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror or error}", file=path) from error
     typer.echo(f"wrote {path}; check it with: cliffwatch slo check {path}")
+
+
+@app.command(name="compile")
+def compile_slo(
+    file: str = typer.Argument(..., metavar="FILE", help="An SLO file with a section `watch`, or a preset's name."),
+    out: str = typer.Option("", metavar="PATH", help="Write here; else to standard output."),
+    form: str = typer.Option("prometheus", "--format", help=f"One of {', '.join(FORMATS)}."),
+) -> None:
+    """Make Prometheus rules: records, budget left, burn-rate alerts, alerts on engines that say nothing.
+
+    Refuses (exit code 2) what rules could not tell exactly, with what to do instead.
+    """
+    from cliffwatch.slo.prometheus.files import prometheus_rule, rule_file
+    from cliffwatch.slo.prometheus.rules import compile_rules
+
+    if form not in FORMATS:
+        raise InputError("is no form of rules", field="--format", value=form, allowed=", ".join(FORMATS))
+    slo = load_slo(file)
+    compiled = compile_rules(slo, source=file)
+    text = rule_file(compiled) if form == "prometheus" else prometheus_rule(compiled, slo.name)
+    for note in compiled.notes:
+        typer.echo(f"note: {note}", err=True)
+    if not out:
+        typer.echo(text, nl=False)
+        return
+    try:
+        Path(out).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror or error}", file=out) from error
+    rules = sum(len(group["rules"]) for group in compiled.groups)
+    typer.echo(f"wrote {out}: {rules} rules, {compiled.series}")
 
 
 @app.command(name="presets")

@@ -96,10 +96,26 @@ class Metric(Dated):
     trap: str | None = None
 
 
+class Series(ConfigModel):
+    """Some series of a metric: those whose labels match (regular expressions of PromQL, whole values)."""
+
+    metric: str
+    match: dict[str, str] = Field(default_factory=dict)
+    le: float | None = None  # of a histogram: the bucket at this edge
+
+
 class SliSource(ConfigModel):
-    """Where an SLI comes from: the first metric of `from` that is there; `lacking` says why there may be none."""
+    """Where an SLI comes from: the first metric of `from` that is there; `lacking` says why there may be none.
+
+    Attributes:
+        events, bad: counters that add up to all events and to the bad ones, where the SLI is no histogram.
+        without: what stands in the histogram and is no event of this SLI.
+    """
 
     metrics: Annotated[tuple[str, ...], Field(alias="from")] = ()
+    events: tuple[Series, ...] = ()
+    bad: tuple[Series, ...] = ()
+    without: Series | None = None
     per: str = "request"
     lacking: str | None = None
     note: str | None = None
@@ -139,7 +155,10 @@ class Engine(ConfigModel):
     @model_validator(mode="after")
     def _refers_to_what_is_there(self) -> Engine:
         names = {metric.name for metric in self.metrics}
-        used = {name for source in self.slis.values() for name in source.metrics} | set(self.signals.values())
+        used = set(self.signals.values())
+        for source in self.slis.values():
+            used |= {*source.metrics, *(one.metric for one in (*source.events, *source.bad))}
+            used |= {source.without.metric} if source.without else set()
         if missing := used - names:
             raise ValueError(f"{', '.join(sorted(missing))} is not among the metrics; allowed: names listed there")
         edges = {metric.edges for metric in self.metrics if metric.edges} | set(self.edge_flags)

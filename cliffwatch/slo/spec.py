@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 from cliffwatch.config import ConfigModel, parse_config, read_config_text
 from cliffwatch.cost.price import HardwareCost
 from cliffwatch.slo.sli import SLIS, Clock, Sli
+from cliffwatch.slo.watch import Watch
 from cliffwatch.stats.percentile import sample_needs
 from cliffwatch.units import Seconds, Share, TokenCount, format_seconds, format_tokens
 
@@ -107,7 +108,8 @@ class SloFile(ConfigModel):
     """A named set of objectives, and what the hardware costs.
 
     `count_client_errors` also holds the target to account for HTTP 4xx other than 429: by default a wrong model name or
-    an over-long prompt is the caller's mistake and no bad event of availability.
+    an over-long prompt is the caller's mistake and no bad event of availability. `watch` says how Prometheus is asked;
+    load runs are judged without it.
     """
 
     name: str = Field(min_length=1, max_length=100)
@@ -115,6 +117,7 @@ class SloFile(ConfigModel):
     objectives: Annotated[tuple[Objective, ...], AfterValidator(_some)]
     cost: HardwareCost | None = None
     count_client_errors: bool = False
+    watch: Watch | None = None
 
     @model_validator(mode="after")
     def _no_twins(self) -> SloFile:

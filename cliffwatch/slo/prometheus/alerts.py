@@ -1,0 +1,51 @@
+"""The burn alert of one pair of windows, with what its reader needs to act."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+from cliffwatch.slo.burn import BurnAlert
+from cliffwatch.slo.prometheus.promql import selector, window_text
+from cliffwatch.slo.spec import Objective, SloFile
+from cliffwatch.slo.watch import Watch
+
+Rule = dict[str, Any]
+
+
+def percent(target: float) -> str:
+    """A target as it was written, such as `99.9 %`."""
+    return f"{(Decimal(repr(target)) * 100).normalize():f} %"
+
+
+def burn_rule(slo: SloFile, watch: Watch, objective: Objective, labels: dict[str, str], alert: BurnAlert) -> Rule:
+    """Fires while both windows burn and the long one holds enough bad events to mean something."""
+    long, short = window_text(alert.pair.long_s), window_text(alert.pair.short_s)
+    ratio = f"{alert.ratio.normalize():f}"
+    conditions = [f"{selector(f'cliffwatch_slo:bad:ratio{window}', labels)} > {ratio}" for window in (long, short)]
+    bad_events = f"{selector(f'cliffwatch_slo:bad:rate{long}', labels)} * {alert.pair.long_s}"
+    conditions.append(f"{bad_events} >= {watch.min_bad_events}")
+    groups = ", ".join(f"{label} {{{{ $labels.{label} }}}}" for label in watch.group_by)
+    who = f"{slo.name}{f' ({groups})' if groups else ''}"
+    return {
+        "alert": f"SloBurn{long}",
+        "expr": "\nand ".join(conditions),
+        "labels": {"severity": alert.pair.severity.value, **labels},
+        "annotations": {
+            "summary": f"{who}: {objective.label} missed by {{{{ $value | humanizePercentage }}}} of the last {long}",
+            "description": f"Promised to {percent(objective.target)} of events over {watch.period_text}; this burns "
+            f"the error budget {alert.factor.normalize():.4g} times too fast or more. Budget left: "
+            f"{_budget_left(labels, watch)}.",
+        },
+    }
+
+
+def _budget_left(labels: dict[str, str], watch: Watch) -> str:
+    """A template that asks Prometheus when the alert is sent. Label values need no escape: names are checked."""
+    fixed = [f"{label}='{value}'" for label, value in labels.items()]
+    grouped = [f"{label}='%s'" for label in watch.group_by]
+    query = f"cliffwatch_slo:budget_left:ratio{{{','.join([*fixed, *grouped])}}}"
+    values = "".join(f" $labels.{label}" for label in watch.group_by)
+    asked = f'printf "{query}"{values} | query' if grouped else f'query "{query}"'
+    known = "{{ . | first | value | humanizePercentage }}"
+    return f"{{{{ with {asked} }}}}{known}{{{{ else }}}}not known yet{{{{ end }}}}"

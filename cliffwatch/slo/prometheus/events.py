@@ -1,0 +1,191 @@
+"""An objective as two rates on Prometheus: all events, and the bad ones. Refused where it cannot be exact.
+
+A latency objective counts on a bucket edge: all events less those at or under the edge. Between edges nobody can say
+which side an event fell on, and `le` of an edge that does not exist matches nothing and never alerts.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cliffwatch.engines.catalog import Engine, Metric, Series, SliSource
+from cliffwatch.errors import InputError
+from cliffwatch.slo.prometheus.promql import le_pattern, selector, summed
+from cliffwatch.slo.sli import Clock
+from cliffwatch.slo.spec import Objective
+from cliffwatch.slo.watch import TARGET_LABELS, Watch
+from cliffwatch.units import format_seconds
+
+_TOLERANCE = 1e-9
+_PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6}
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """Rates of one objective as PromQL templates: `{window}` stands for a range such as 5m.
+
+    Attributes:
+        metric: what it counts on, for people.
+        notes: what the figures leave out.
+    """
+
+    all_of_them: str
+    bad: str
+    metric: str
+    notes: tuple[str, ...] = ()
+
+    def rate(self, window: str) -> str:
+        """Events a second, a group."""
+        return self.all_of_them.replace("{window}", window)
+
+    def bad_rate(self, window: str) -> str:
+        """Bad events a second, a group; 0, not absent, where there was none."""
+        return self.bad.replace("{window}", window)
+
+
+def events_of(objective: Objective, watch: Watch, *, field: str) -> Events:
+    """The rates of an objective; `field` names it in refusals.
+
+    Raises:
+        InputError: the engine has no metric for it, or none that can be exact; names the mend.
+    """
+    engine = watch.catalog
+    source = engine.slis.get(objective.sli.value)  # type: ignore[call-overload]
+    if objective.input_tokens or objective.clock is Clock.INTENDED:
+        what = "input_tokens" if objective.input_tokens else "clock"
+        raise InputError("is known to load runs only", field=f"{field}.{what}", allowed="objectives without it")
+    if source is None or not source.metrics:
+        reason = source.lacking if source else "no metric of it"
+        allowed = ", ".join(name for name, one in engine.slis.items() if one.metrics)
+        message = f"is nothing that {engine.title} exposes: {reason}"
+        raise InputError(message, field=f"{field}.sli", value=objective.sli.value, allowed=allowed)
+    metric = _metric(engine, source, watch, f"{field}.sli")
+    _refuse_groups(metric, watch, objective)
+    if metric.type == "counter":
+        return _counted(source, watch, metric)
+    return _on_an_edge(objective, metric, source, watch, f"{field}.threshold")
+
+
+def _metric(engine: Engine, source: SliSource, watch: Watch, field: str) -> Metric:
+    candidates = [engine.metric(name) for name in source.metrics]
+    if watch.version is None:
+        return candidates[0]
+    for metric in candidates:
+        if metric.in_version(watch.version):
+            return metric
+    spans = "; ".join(f"{one.name} since {one.since or 'ever'} until {one.until or 'now'}" for one in candidates)
+    raise InputError(f"has no metric in {engine.title} {watch.version}", field=field, allowed=spans)
+
+
+def _refuse_groups(metric: Metric, watch: Watch, objective: Objective) -> None:
+    own = () if metric.own_labels else tuple(watch.catalog.labels.values())
+    has = {*own, *metric.labels, *TARGET_LABELS, *watch.target_labels}
+    for label in (*watch.group_by, *watch.match):
+        if label not in has:
+            raise InputError(
+                f"has no label {label}, which {objective.sli.value} is to be grouped or matched by",
+                field="watch",
+                value=metric.name,
+                allowed=f"{', '.join(sorted(has))}; or a file of its own for {objective.sli.value}",
+            )
+
+
+def _counted(source: SliSource, watch: Watch, metric: Metric) -> Events:
+    def total(series: Sequence[Series]) -> str:
+        return " + ".join(
+            summed(watch.group_by, f"rate({selector(one.metric, watch.match, one.match)}[{{window}}])")
+            for one in series
+        )
+
+    everything = total(source.events)
+    if len(source.events) > 1:  # a counter that has not counted yet may be absent: it must not take the others away
+        parts = [total([one]) for one in source.events]
+        everything = f"({parts[0]} or {parts[1]} * 0) + ({parts[1]} or {parts[0]} * 0)"
+    bad = f"({total(source.bad)}) or ({everything}) * 0"
+    return Events(everything, bad, metric.name, _notes(metric, source))
+
+
+def _on_an_edge(objective: Objective, metric: Metric, source: SliSource, watch: Watch, field: str) -> Events:
+    assert objective.threshold is not None  # noqa: S101  the SLO file's own check
+    threshold = objective.threshold * _PER_SECOND[metric.unit]
+    layouts = _layouts(metric, watch)
+    chosen = [_edge(layout, threshold) for layout in layouts]
+    if not any(edge is not None and abs(edge - threshold) <= _TOLERANCE * threshold for edge in chosen):
+        raise _off_edge(objective, metric, watch, layouts, threshold, field)
+    edges = sorted({edge for edge in chosen if edge is not None}, reverse=True)
+
+    def bucket(edge: float) -> str:
+        return f"rate({selector(f'{metric.name}_bucket', watch.match, {'le': le_pattern(edge)})}[{{window}}])"
+
+    # An instance whose buckets lack the threshold counts by its largest edge below: it may call a good event bad,
+    # never a bad one good.
+    good = summed(watch.group_by, " or ignoring (le) ".join(bucket(edge) for edge in edges))
+    count = summed(watch.group_by, f"rate({selector(f'{metric.name}_count', watch.match)}[{{window}}])")
+    bad = f"clamp_min({count} - {good}, 0)"
+    everything = count
+    if (without := source.without) is not None and without.le is not None:
+        name = f"{without.metric}_bucket"
+        series = selector(name, watch.match, {**without.match, "le": le_pattern(without.le)})
+        everything = f"clamp_min({count} - {summed(watch.group_by, f'rate({series}[{{window}}])')}, 0)"
+    notes = _notes(metric, source)
+    if len(edges) > 1:
+        lower = ", ".join(f"{edge:g}" for edge in edges[1:])
+        notes += (
+            f"instances with older buckets count by {lower} {metric.unit}: some of their good events count as bad",
+        )
+    return Events(everything, bad, metric.name, notes)
+
+
+def _layouts(metric: Metric, watch: Watch) -> list[tuple[float, ...]]:
+    engine = watch.catalog
+    if metric.edges in watch.edges:
+        return [watch.edges[metric.edges]]
+    layouts = engine.edges.get(metric.edges or "", ())
+    at = [one.values for one in layouts if watch.version is None or one.in_version(watch.version)]
+    return list(reversed(at))
+
+
+def _edge(layout: Sequence[float], threshold: float) -> float | None:
+    """The largest edge at or under the threshold."""
+    at = bisect_left(layout, threshold * (1 + _TOLERANCE))
+    return layout[at - 1] if at else None
+
+
+def _off_edge(
+    objective: Objective, metric: Metric, watch: Watch, layouts: Sequence[Sequence[float]], threshold: float, field: str
+) -> InputError:
+    """What is wrong, the two nearest edges, and how the engine is given the edge that is missing."""
+    engine, unit = watch.catalog, metric.unit
+    if not layouts:
+        return InputError(f"cannot be checked: the edges of {metric.name} depend on the server", field=field)
+    newest = layouts[0]
+    below = [edge for edge in newest if edge < threshold]
+    above = [edge for edge in newest if edge > threshold]
+    seconds = [format_seconds(edge / _PER_SECOND[unit]) for edge in (*below[-1:], *above[:1])]
+    where = "beyond the last bucket edge" if not above else "between two bucket edges"
+    knows = (
+        f"the share within it would only be known to lie between that of {seconds[0]} and that of {seconds[1]}"
+        if below and above
+        else "the share within it could not be known"
+    )
+    flag = engine.edge_flags.get(metric.edges or "")
+    mend = ""
+    if flag and (watch.version is None or flag.in_version(watch.version)):
+        values = sorted({*newest, threshold})
+        listed = ", ".join(f"{edge:g}" for edge in values)
+        value = (
+            f"'{{\"{flag.key}\": [{listed}]}}'" if flag.flag.startswith("--") and flag.key else listed.replace(",", "")
+        )
+        mend = (
+            f"; or start {engine.title} with {flag.flag} {value} and give the same list as watch.edges.{metric.edges}"
+        )
+    message = f"{where} of {metric.name}: {knows}"
+    return InputError(
+        message, field=field, value=format_seconds(objective.threshold), allowed=" or ".join(seconds) + mend
+    )
+
+
+def _notes(metric: Metric, source: SliSource) -> tuple[str, ...]:
+    return tuple(text for text in (metric.trap, source.note) if text)

@@ -1,0 +1,54 @@
+"""Pieces of PromQL. Values are quoted, names come from the catalog or from checked labels: nothing can break out."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+
+
+def quoted(text: str) -> str:
+    """A PromQL string."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def exact(value: str) -> str:
+    """A regular expression for one value; RE2 and PromQL both take the escapes."""
+    return re.sub(r"([\\.+*?()|\[\]{}^$])", r"\\\1", value)
+
+
+def le_pattern(edge: float) -> str:
+    """Every spelling of a bucket edge as a regular expression: `2` and `2.0`, `1e+06` and `1000000`.
+
+    Servers in Go write 2, those in Python 2.0 and 1e+06; Prometheus 2 keeps what it reads, Prometheus 3 writes 2.0.
+    """
+    exactly = Decimal(repr(float(edge))).normalize()
+    plain = f"{exactly:f}"
+    spellings = [exact(plain) + (r"(\.0+)?" if plain.isdigit() else "")]
+    if len(plain) > 17:  # 0.0001 x 1.5 is 0.00015000000000000001; others round it
+        spellings.append(exact(f"{edge:.15g}"))
+    if not 1e-4 <= edge < 1e6:
+        first, *others = map(str, exactly.as_tuple().digits)
+        spellings.append(exact(f"{first}{'.' if others else ''}{''.join(others)}e{exactly.adjusted():+03d}"))
+    return "|".join(dict.fromkeys(spellings))
+
+
+def selector(metric: str, labels: Mapping[str, str], patterns: Mapping[str, str] | None = None) -> str:
+    """`metric{label="value",other=~"pattern"}`."""
+    parts = [f"{label}={quoted(value)}" for label, value in labels.items()]
+    parts += [f"{label}=~{quoted(pattern)}" for label, pattern in (patterns or {}).items()]
+    return metric + ("{" + ",".join(parts) + "}" if parts else "")
+
+
+def summed(group_by: Sequence[str], inner: str) -> str:
+    """A sum over all series of a group."""
+    return f"sum by ({', '.join(group_by)}) ({inner})" if group_by else f"sum({inner})"
+
+
+def window_text(seconds: int) -> str:
+    """`5m`, `6h`, `3d`."""
+    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
+        if seconds % size == 0:
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"
