@@ -16,11 +16,10 @@ import gevent
 import msgspec
 
 from cliffwatch.errors import CliffwatchError
-from cliffwatch.records.schema import PLANNED, Outcome, RequestRow
-from cliffwatch.stream import DIALECTS
 from loadgen import messages
 from loadgen.accounting import WorkerReport
 from loadgen.clock import MasterClock
+from loadgen.locust_statistics import LocustStatistics
 from loadgen.preparation import Assignment
 from loadgen.shard import Shard
 
@@ -35,6 +34,7 @@ class Worker:
         self._environment = environment
         self._runner = environment.runner
         self._token_file = token_file
+        self._statistics = LocustStatistics(environment.stats)
         self._shard: Shard | None = None
         self._running: Any = None
         self._heard_s = time.monotonic()
@@ -52,7 +52,11 @@ class Worker:
 
     def report(self) -> WorkerReport | None:
         """Totals up to now; None while there is no run."""
-        return None if self._shard is None else self._with_clock(self._shard.report())
+        if self._shard is None:
+            return None
+        report = self._shard.report()
+        self._statistics.show(report)
+        return self._with_clock(report)
 
     def stop(self, drain_s: float | None = None) -> None:
         """End a run in progress, if any, and wait until its shard is closed. `drain_s`: as assigned unless given."""
@@ -69,7 +73,7 @@ class Worker:
         assignment: Assignment | None = None
         try:
             assignment = msgspec.convert(msg.data, Assignment)
-            self._shard = Shard(assignment, self._token_file, self._log_in_locust)
+            self._shard = Shard(assignment, self._token_file)
         except (CliffwatchError, msgspec.ValidationError) as error:
             refusal = str(error)
         self._running = None
@@ -102,6 +106,7 @@ class Worker:
 
     def _finish(self, shard: Shard, report: WorkerReport) -> None:
         self._shard = None
+        self._statistics.show(report)
         self._runner.send_message(messages.CLOSED, messages.plain(self._with_clock(report)))
         if shard.unclosed and hasattr(self._runner, "master_host"):
             gevent.spawn(self._runner.quit)  # the end of this process frees the journal for the master
@@ -132,14 +137,3 @@ class Worker:
 
     def _on_quitting(self, **_: object) -> None:
         self.stop()
-
-    def _log_in_locust(self, row: RequestRow) -> None:
-        """Show the traffic in Locust's own statistics; its figures are rounded, ours are in the run folder."""
-        stats, name = self._environment.stats, DIALECTS[row.endpoint].path
-        for kind, at_ns in (("TTFT", row.first_token_ns), ("E2E", row.last_token_ns)):
-            if at_ns is not None:
-                stats.log_request(kind, name, (at_ns - row.intended_ns) / 1e6, row.bytes_received)
-        if row.outcome is not Outcome.OK and row.error != PLANNED:
-            if row.last_token_ns is None:
-                stats.log_request("E2E", name, None, 0)
-            stats.log_error("E2E", name, row.outcome.value)

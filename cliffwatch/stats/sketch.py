@@ -91,9 +91,16 @@ class Sketch:
         for bucket in sorted(self._buckets):
             passed += self._buckets[bucket]
             if rank < passed:
-                middle = math.exp(bucket * self._factor_log) * (1 - self.relative_error)
-                return min(max(middle, self._lowest), self._highest)
+                return min(max(self._middle(bucket), self._lowest), self._highest)
         return self._highest
+
+    def _middle(self, bucket: int) -> float:
+        return math.exp(bucket * self._factor_log) * (1 - self.relative_error)
+
+    def values(self) -> list[tuple[float, int]]:
+        """(a value within `relative_error` of those in one bucket, how many they are), from the smallest up."""
+        zeros = [(0.0, self._zeros)] if self._zeros else []
+        return zeros + [(self._middle(bucket), self._buckets[bucket]) for bucket in sorted(self._buckets)]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, lists and None, for JSON or msgpack; `from_dict` is the way back."""
