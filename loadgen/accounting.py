@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import msgspec
 
 from cliffwatch.records.clock import WorkerClock
+from cliffwatch.records.counted import Counted, Edges, MergedCounts, RowCounts
 from cliffwatch.records.health import Health
 from cliffwatch.records.schema import Outcome, RequestRow
 from cliffwatch.stats.sketch import Sketch
@@ -26,7 +27,8 @@ FIGURES = ("ttft", "itl", "e2e", "lag")
 class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
     """Totals of one worker. Latencies are sketches in seconds; TTFT and E2E count from the intended time.
 
-    `failure` says why a worker could not go on; `closed` that its shard is written and nothing more will come;
+    `counted` is there where live metrics were asked for. `failure` says why a worker could not go on; `closed` that its
+    shard is written and nothing more will come;
     `cut_short` that it was stopped before its part of the schedule was done.
     """
 
@@ -44,6 +46,7 @@ class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
     errors: dict[str, str]
     health: Health | None = None
     clock: WorkerClock | None = None
+    counted: Counted | None = None
     failure: str | None = None
     closed: bool = False
     cut_short: bool = False
@@ -61,8 +64,15 @@ class Tally:
     """A worker's totals. It stands before the recorder: what the recorder did not take is counted all the same."""
 
     def __init__(
-        self, run_id: str, shard: int, recorder: Recorder, on_end: Callable[[RequestRow], None] | None = None
+        self,
+        run_id: str,
+        shard: int,
+        recorder: Recorder,
+        on_end: Callable[[RequestRow], None] | None = None,
+        counts: RowCounts | None = None,
     ) -> None:
+        """`on_end` is told of every row; `counts` counts each for live metrics."""
+        self.counts = counts
         self._run_id = run_id
         self._shard = shard
         self._recorder = recorder
@@ -88,9 +98,21 @@ class Tally:
         if row.error is not None:
             self._errors.setdefault(row.outcome.value, row.error)
         self._measure(row)
+        if self.counts is not None:
+            self.counts.count(row)
         if self._on_end is not None:
             self._on_end(row)
         self._recorder.ended(row)
+
+    @property
+    def issued_so_far(self) -> int:
+        """Requests issued."""
+        return self._issued
+
+    @property
+    def in_flight(self) -> int:
+        """Requests issued that have not ended."""
+        return self._issued - self._outcomes.total()
 
     def report(
         self,
@@ -108,14 +130,15 @@ class Tally:
             seq=self._seq,
             host=platform.node(),
             pid=os.getpid(),
-            issued=self._issued,
-            in_flight=self._issued - self._outcomes.total(),
+            issued=self.issued_so_far,
+            in_flight=self.in_flight,
             outcomes=dict(self._outcomes),
             last_end_ns=self._last_end_ns,
             output_tokens=self._output_tokens,
             sketches={name: sketch.to_dict() for name, sketch in self._sketches.items()},
             errors=self._errors,
             health=health,
+            counted=None if self.counts is None else self.counts.counted(),
             failure=failure,
             closed=closed,
             cut_short=cut_short,
@@ -154,7 +177,9 @@ class Totals:
 class Board:
     """The master's view of its workers: the newest report of each, by shard."""
 
-    def __init__(self, run_id: str) -> None:
+    def __init__(self, run_id: str, edges: Edges | None = None) -> None:
+        """`edges` are those of the live metrics' histograms."""
+        self.counts = MergedCounts(edges or {})
         self._run_id = run_id
         self.reports: dict[int, WorkerReport] = {}
         self._taken_s: dict[int, float] = {}
@@ -173,6 +198,8 @@ class Board:
             return None
         self.reports[report.shard] = report
         self._taken_s[report.shard] = elapsed_s
+        if report.counted is not None:
+            self.counts.take(report.shard, report.counted)
         return report
 
     def totals(self, dead: Collection[int] = ()) -> Totals:

@@ -21,11 +21,13 @@ from locust.exception import RPCError
 from zmq.error import ZMQError
 
 from cliffwatch.errors import CliffwatchError, ExitCode, InputError, UnreachableError
+from loadgen.addresses import split_address
 from loadgen.closing import recover_run
 from loadgen.coordinator import Coordinator
 from loadgen.ending import INTERRUPTED, conclude, print_report
 from loadgen.link import INSECURE_HELP, check_bind, try_key, use_key
 from loadgen.link_key import KEY_HELP, LinkKey, new_key, read_key
+from loadgen.metrics.exposure import Exposure, worker_addresses
 from loadgen.plugin import IdleUser, Master
 from loadgen.preparation import Preparation, prepare
 from loadgen.processes import LocalWorkers
@@ -66,6 +68,11 @@ def run(
     duration: str = typer.Option("", help=_help("duration")),
     rate: str = typer.Option("", help=_help("rate")),
     drain: str = typer.Option("", help=_help("drain")),
+    metrics: str = typer.Option("", metavar="[HOST:]PORT", help=_help("metrics")),
+    metrics_linger: str = typer.Option("", "--metrics-linger", help=_help("metrics-linger")),
+    worker_metrics: str = typer.Option(
+        "", "--worker-metrics", metavar="[HOST:]PORT", help="The same of each worker here, at PORT, PORT + 1 and so on."
+    ),
     recover: str = typer.Option(
         "", metavar="DIR", help="Close a run that was killed or met a full disk; sends nothing."
     ),
@@ -80,7 +87,7 @@ def run(
     given = {
         "workload": workload, "target": target, "out": out, "slo": slo, "model": model, "endpoint": endpoint,
         "tokenizer": tokenizer, "ca_file": ca_file, "insecure": insecure or None, "duration": duration, "rate": rate,
-        "drain": drain,
+        "drain": drain, "metrics": metrics, "metrics_linger": metrics_linger,
     }  # fmt: skip
     try:
         if recover:
@@ -88,15 +95,21 @@ def run(
             raise typer.Exit(print_report(Path(recover), as_json=as_json, report=not no_report))
         key = read_key(Path(link_key_file) if link_key_file else None)
         if master:
-            _join(master, workers, [name for name, value in given.items() if value], token_file, key)
+            _join(master, workers, [name for name, value in given.items() if value], token_file, key, worker_metrics)
             return
-        check_bind(split_address(bind, "--bind")[0], key, insecure=insecure_link, option="--bind")
+        check_bind(
+            split_address(bind, "--bind", default_port=DEFAULT_MASTER_PORT)[0],
+            key,
+            insecure=insecure_link,
+            option="--bind",
+        )
         settings = Settings.of({**given, "token_file": token_file})
+        exposure = Exposure(settings.metrics, settings.metrics_linger_s, worker_metrics, workers)
         with _patience(f"asking {settings.target} how it serves and counts tokens ..."), _leaving_at_once():
             preparation = prepare(settings)
         for note in preparation.notes:
             print(f"cliffwatch: {note}", file=sys.stderr)  # noqa: T201
-        code = _Run(preparation, workers, expect, bind, key).code(as_json=as_json, report=not no_report)
+        code = _Run(preparation, workers, expect, bind, key, exposure).code(as_json=as_json, report=not no_report)
     except KeyboardInterrupt:
         code = ExitCode.INTERRUPTED
     raise typer.Exit(code)
@@ -131,7 +144,9 @@ def _leaving_at_once() -> Iterator[None]:
 class _Run:
     """One run conducted from this process."""
 
-    def __init__(self, preparation: Preparation, workers: int, expect: int, bind: str, key: LinkKey | None) -> None:
+    def __init__(
+        self, preparation: Preparation, workers: int, expect: int, bind: str, key: LinkKey | None, exposure: Exposure
+    ) -> None:
         if not workers + expect:
             raise InputError("leaves nobody to send", field="--workers", allowed="1 or more, or --expect N")
         host, port = split_address(bind, "--bind", default_port=DEFAULT_MASTER_PORT if expect else 0)
@@ -146,10 +161,12 @@ class _Run:
         if expect:
             print(f"cliffwatch: waiting for {expect} workers at {host}:{port}", file=sys.stderr)  # noqa: T201
         near = "127.0.0.1" if host in _EVERY_INTERFACE else host
-        self._workers = LocalWorkers(workers, near, port, preparation.settings.token_file, key)
+        self._workers = LocalWorkers(workers, near, port, preparation.settings.token_file, key, exposure.workers)
         self._over = gevent.event.Event()
         self._interrupted: str | None = None
         self._master = Master(self._environment, lambda: preparation, self._on_done, self._workers.kill)
+        self._exposure = exposure
+        exposure.show(lambda: self._master.coordinator)
 
     def code(self, *, as_json: bool, report: bool) -> ExitCode:
         for number in _ENDING_SIGNALS:
@@ -162,10 +179,13 @@ class _Run:
             coordinator = self._conduct()
             if coordinator.error is not None:
                 raise coordinator.error
+            code = conclude(coordinator, as_json=as_json, report=report)
+            self._exposure.linger()
         finally:
+            self._exposure.close()
             self._runner.quit()
             self._workers.close()
-        return conclude(coordinator, as_json=as_json, report=report)
+        return code
 
     def _await_workers(self) -> None:
         deadline_s = time.monotonic() + WORKERS_WITHIN_S
@@ -198,6 +218,7 @@ class _Run:
         self._over.set()
 
     def _on_signal(self, name: str) -> None:
+        self._exposure.release()
         self._interrupted = f"{INTERRUPTED} ({name})"
         coordinator = self._master.coordinator
         if coordinator is not None and not coordinator.wait(0):
@@ -218,17 +239,6 @@ def _listen(environment: Environment, host: str, port: int) -> Any:
         ) from error
 
 
-def split_address(text: str, option: str, *, default_port: int = DEFAULT_MASTER_PORT) -> tuple[str, int]:
-    """HOST[:PORT], with an IPv6 host in brackets when a port follows. Raises InputError."""
-    host, colon, port = text.rpartition(":") if "]" in text or text.count(":") == 1 else (text, "", "")
-    if "]" in text and not colon:
-        host = text
-    host = host.strip("[]")
-    if not host or (colon and not (port.isdigit() and int(port) < 65536)):
-        raise InputError("is not an address", field=option, value=text, allowed="HOST or HOST:PORT")
-    return host, int(port) if colon else default_port
-
-
 def _await_master(host: str, port: int) -> None:
     """Until a master listens there. Raises UnreachableError when none does within `WORKERS_WITHIN_S`."""
     deadline_s = time.monotonic() + WORKERS_WITHIN_S
@@ -245,16 +255,19 @@ def _await_master(host: str, port: int) -> None:
             return
 
 
-def _join(master: str, workers: int, surplus: list[str], token_file: str, key: LinkKey | None) -> None:
+def _join(
+    master: str, workers: int, surplus: list[str], token_file: str, key: LinkKey | None, worker_metrics: str
+) -> None:
     """Lend workers to a run that another machine conducts, until it ends."""
     if surplus:
-        allowed = "--workers, --token-file, --link-key-file"
+        allowed = "--workers, --worker-metrics, --token-file, --link-key-file"
         raise InputError("is the master's to say", field=surplus[0], value="with --master", allowed=allowed)
-    host, port = split_address(master, "--master")
+    host, port = split_address(master, "--master", default_port=DEFAULT_MASTER_PORT)
     with _patience(f"waiting for a run to join at {host}:{port} ..."):
         _await_master(host, port)
         try_key(host, port, key)
-    lent = LocalWorkers(workers, host, port, Path(token_file) if token_file else None, key)
+    exposed = worker_addresses(worker_metrics, workers)
+    lent = LocalWorkers(workers, host, port, Path(token_file) if token_file else None, key, exposed)
     try:
         lent.wait()
     finally:

@@ -13,12 +13,14 @@ import gevent
 import gevent.event
 
 from cliffwatch.errors import CliffwatchError, RunError
+from cliffwatch.records.counted import MergedCounts
 from cliffwatch.records.folder import close_run, create_run
 from cliffwatch.records.manifest import Manifest, RunState, WorkerInfo, write_manifest
 from cliffwatch.workload.schedule import schedule
 from loadgen import messages
 from loadgen.accounting import Board, Totals
 from loadgen.closing import Plans, unclosed
+from loadgen.metrics.recount import recount
 from loadgen.preparation import Preparation
 
 READY_WITHIN_S = 60.0
@@ -71,7 +73,7 @@ class Coordinator:
         self.error: CliffwatchError | None = None
         self.preparation = preparation
         self._runner = runner
-        self._board = Board(preparation.run_id)
+        self._board = Board(preparation.run_id, preparation.edges())
         self._members = {client_id: Member(client_id, shard) for shard, client_id in enumerate(client_ids)}
         self._end_processes = end_processes
         self._finished = gevent.event.Event()
@@ -92,6 +94,16 @@ class Coordinator:
     def stop_reason(self) -> str | None:
         return self._stop_reason
 
+    @property
+    def counts(self) -> MergedCounts:
+        """What live metrics are made of, over all workers; empty unless they were asked for."""
+        return self._board.counts
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """Every worker of the run, dead ones included."""
+        return tuple(self._members.values())
+
     def totals(self) -> Totals:
         """What the workers reported so far."""
         return self._board.totals({member.shard for member in self._members.values() if member.dead})
@@ -101,7 +113,10 @@ class Coordinator:
         try:
             self._start()
             self._watch()
-            self.manifest = self._close()
+            manifest = self._close()
+            if self.preparation.settings.metrics is not None:
+                recount(self.run_dir, self._board.counts)
+            self.manifest = manifest
         except CliffwatchError as error:
             self.error = error
         finally:

@@ -7,6 +7,7 @@ process: each worker has one idle user, and the schedule is kept by the dispatch
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +22,9 @@ from loadgen import messages
 from loadgen.clock import answer_questions
 from loadgen.coordinator import CLOSE_MARGIN_S, Coordinator
 from loadgen.ending import INTERRUPTED, conclude
+from loadgen.metrics.run import master_text
+from loadgen.metrics.server import MetricsServer, Text, metrics_address
+from loadgen.metrics.worker import worker_text
 from loadgen.preparation import Preparation, prepare
 from loadgen.settings import OPTIONS, Settings
 from loadgen.worker import Worker
@@ -147,9 +151,27 @@ def attach(environment: Any) -> None:
     token_file = Path(options["token_file"]) if options.get("token_file") else None
     # the master first: when Locust stops a single process, it must know before its worker has closed
     master = None if hasattr(environment.runner, "master_host") else _PlainMaster(environment, options)
-    worker = None if hasattr(environment.runner, "clients") else Worker(environment, token_file)
+    address: str = options.get("metrics") or ""
+    exposed = bool(address) and master is None
+    worker = None if hasattr(environment.runner, "clients") else Worker(environment, token_file, exposed=exposed)
     if master is not None and worker is not None:
         gevent.spawn(master.poll, worker)
+    if worker is not None and exposed:
+        _expose(address, lambda: worker_text(worker.newest))
+    elif master is not None and address:
+        master.metrics = _expose(address, lambda: master_text(master.coordinator))
+
+
+def _expose(address: str, text: Text) -> MetricsServer:
+    """Live metrics of this process, which ends here where their address cannot be had: nothing has begun."""
+    option = f"--{_PREFIX.replace('_', '-')}metrics"
+    try:
+        server = MetricsServer(*metrics_address(address, option), text, option=option)
+    except CliffwatchError as error:
+        logger.error("cliffwatch: %s", error)  # noqa: TRY400  what a person gave: no traceback
+        sys.exit(int(error.exit_code))
+    logger.info("metrics at %s", server.url)
+    return server
 
 
 class _PlainMaster:
@@ -160,6 +182,12 @@ class _PlainMaster:
         self._options = options
         self._runs = 0
         self._master = Master(environment, self._prepare, self._on_done)
+        self.metrics: MetricsServer | None = None
+
+    @property
+    def coordinator(self) -> Coordinator | None:
+        """Of the newest run."""
+        return self._master.coordinator
 
     def poll(self, worker: Worker) -> None:
         """In a single process nobody sends the worker's reports: fetch them."""
@@ -190,9 +218,11 @@ class _PlainMaster:
             code = conclude(coordinator)
         if headless:
             self._environment.process_exit_code = int(code)
-            self._runner_quit()
+            gevent.spawn(self._leave, 0.0 if coordinator is None else coordinator.preparation.settings.metrics_linger_s)
         else:
             self._environment.runner.stop()
 
-    def _runner_quit(self) -> None:
-        gevent.spawn(self._environment.runner.quit)
+    def _leave(self, linger_s: float) -> None:
+        if self.metrics is not None:
+            self.metrics.linger(linger_s)
+        self._environment.runner.quit()

@@ -18,7 +18,8 @@ from cliffwatch.config import read_config_text
 from cliffwatch.errors import RunError
 from cliffwatch.records.files import shards_dir
 from cliffwatch.records.manifest import FILE_NAME, Cost, Manifest, RunState
-from cliffwatch.slo.spec import load_slo, slo_text
+from cliffwatch.slo.edges import histogram_edges
+from cliffwatch.slo.spec import load_slo, parse_slo, slo_text
 from cliffwatch.workload.prompts import Lexicon
 from cliffwatch.workload.schedule import plan_blocks, schedule_hash
 from cliffwatch.workload.spec import Workload, preset_names, preset_text
@@ -45,6 +46,8 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     ca_file: str | None
     insecure: bool
     drain_s: float
+    edges: dict[str, tuple[float, ...]]  # of live histograms, by figure
+    count_rows: bool  # for the master's live metrics
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,14 @@ class Preparation:
             ca_file=None if ca_file is None else str(ca_file.absolute()),
             insecure=self.settings.insecure,
             drain_s=self.settings.drain_s,
+            edges=self.edges(),
+            count_rows=self.settings.metrics is not None,
         )
+
+    def edges(self) -> dict[str, tuple[float, ...]]:
+        """Edges of the live metrics' histograms, by figure."""
+        slo = None if self.slo_text is None else parse_slo(self.slo_text, source=str(self.settings.slo))
+        return histogram_edges(slo, open_loop=self.workload.open_loop, engine_name=self.target.engine)
 
     def manifest(self, t0_unix_ns: int) -> Manifest:
         workload, cost = self.workload, self.workload.cost

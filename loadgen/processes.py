@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,19 @@ LOCUSTFILE = Path(__file__).with_name("locustfile.py")
 
 
 class LocalWorkers:
-    """`count` Locust workers on this machine, joined to a master."""
+    """`count` Locust workers on this machine, joined to a master.
+
+    Each of them shows its live metrics at one of the addresses `metrics`, where there are any.
+    """
 
     def __init__(
-        self, count: int, host: str, port: int, token_file: Path | None = None, key: LinkKey | None = None
+        self,
+        count: int,
+        host: str,
+        port: int,
+        token_file: Path | None = None,
+        key: LinkKey | None = None,
+        metrics: Sequence[str] = (),
     ) -> None:
         command = [sys.executable, "-m", "locust", "-f", str(LOCUSTFILE), "--worker", "--loglevel", "WARNING"]
         command += ["--master-host", host, "--master-port", str(port)]
@@ -32,9 +42,10 @@ class LocalWorkers:
             environment[KEY_VARIABLE] = key.text  # read by nobody but this user; a command line is read by all
         self._log: Any = tempfile.TemporaryFile()  # noqa: SIM115  as long as the workers live
         self._running: dict[int, subprocess.Popen[bytes]] = {}
-        for _ in range(count):
+        for number in range(count):
+            shown = ["--cliffwatch-metrics", metrics[number]] if metrics else []
             process = subprocess.Popen(
-                command,
+                [*command, *shown],
                 stdin=subprocess.DEVNULL,
                 stdout=self._log,
                 stderr=self._log,

@@ -12,6 +12,7 @@ from cliffwatch.units import parse_seconds
 from cliffwatch.workload.spec import Workload, load_workload, with_changes
 
 DEFAULT_DRAIN = "5s"
+DEFAULT_LINGER = "15s"  # three times the interval of the scrape configuration in deploy/
 
 # name: (metavariable, help); also Locust arguments --cliffwatch-NAME and variables CLIFFWATCH_NAME
 OPTIONS: dict[str, tuple[str, str]] = {
@@ -26,13 +27,21 @@ OPTIONS: dict[str, tuple[str, str]] = {
     "token-file": ("FILE", "File with the bearer token; else CLIFFWATCH_API_KEY or OPENAI_API_KEY."),
     "duration": ("TIME", "Instead of the workload's: how long to send."),
     "rate": ("NUMBER", "Instead of the workload's: requests a second."),
+    "metrics": ("[HOST:]PORT", "Where Prometheus may scrape live metrics; on 127.0.0.1 unless HOST is given."),
+    "metrics-linger": ("TIME", f"How long metrics stay after the run for a last scrape ({DEFAULT_LINGER})."),
     "drain": ("TIME", f"How long requests in flight may go on when a run is stopped early ({DEFAULT_DRAIN})."),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """One run as asked for; `drain_s` is how long requests in flight may go on after an early stop."""
+    """One run as asked for.
+
+    Attributes:
+        drain_s: how long requests in flight may go on after an early stop.
+        metrics: where the master's live metrics are, None for nowhere; workers count for them only then.
+        metrics_linger_s: how long they stay after the run, at most.
+    """
 
     workload: str
     target: str
@@ -47,6 +56,8 @@ class Settings:
     duration: str | None = None
     rate: float | None = None
     drain_s: float = 5.0
+    metrics: str | None = None
+    metrics_linger_s: float = 15.0
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Settings:
@@ -61,7 +72,8 @@ class Settings:
         if "rate" in given:
             given["rate"] = _number(given["rate"])
         drain_s = _seconds("--drain", given.pop("drain", DEFAULT_DRAIN))
-        return cls(**given, drain_s=drain_s)
+        linger_s = _seconds("--metrics-linger", given.pop("metrics_linger", DEFAULT_LINGER))
+        return cls(**given, drain_s=drain_s, metrics_linger_s=linger_s)
 
     def read_workload(self) -> Workload:
         """The workload file with this run's changes. Raises InputError."""

@@ -11,6 +11,7 @@ import gevent
 
 from cliffwatch.config import check_config
 from cliffwatch.errors import RunError
+from cliffwatch.records.counted import RowCounts
 from cliffwatch.records.manifest import read_manifest
 from cliffwatch.records.schema import RequestRow
 from cliffwatch.records.writer import ShardWriter
@@ -35,15 +36,23 @@ class Shard:
     """One assignment being carried out: connections, files and counts of one run on this worker."""
 
     def __init__(
-        self, assignment: Assignment, token_file: Path | None, on_end: Callable[[RequestRow], None] | None = None
+        self,
+        assignment: Assignment,
+        token_file: Path | None,
+        on_end: Callable[[RequestRow], None] | None = None,
+        *,
+        exposed: bool = False,
     ) -> None:
-        """Raises CliffwatchError where this worker cannot take part: it does not see the run's folder, above all."""
+        """`exposed`: this worker shows its own live metrics, whether or not the master does.
+
+        Raises CliffwatchError where this worker cannot take part: it does not see the run's folder, above all.
+        """
         run_dir = Path(assignment.run_dir)
         if not run_dir.is_dir() or read_manifest(run_dir).run_id != assignment.run_id:
             raise RunError(
                 "is not seen by this worker's machine", file=run_dir, allowed="a folder that all workers share"
             )
-        self.run_id = assignment.run_id
+        self.run_id, self.number = assignment.run_id, assignment.shard
         self.drain_s = assignment.drain_s
         self.unclosed = False
         workload = check_config(assignment.workload, Workload, source="assignment")
@@ -57,7 +66,8 @@ class Shard:
         )
         self._monitor = Monitor(self._transport.open_connections, fd_limit_was=raise_file_limit()[1])
         self._writer = ShardWriter(run_dir, assignment.shard)
-        self._tally = Tally(assignment.run_id, assignment.shard, self._writer, on_end)
+        counts = RowCounts(assignment.edges) if assignment.count_rows or exposed else None
+        self.tally = Tally(assignment.run_id, assignment.shard, self._writer, on_end, counts)
         sender = Sender(
             origin=origin,
             courier=courier_for(workload, self._transport),
@@ -71,7 +81,7 @@ class Shard:
         )
         plans = schedule(workload, shard=assignment.shard, shards=assignment.shards)
         self._dispatcher = Dispatcher(
-            workload, plans, sender, self._tally, shard=assignment.shard, shards=assignment.shards
+            workload, plans, sender, self.tally, shard=assignment.shard, shards=assignment.shards
         )
 
     def run(self, zero_ns: int) -> WorkerReport:
@@ -85,7 +95,7 @@ class Shard:
         self._dispatcher.stop(drain_s)
 
     def report(self) -> WorkerReport:
-        return self._tally.report(failure=self._dispatcher.failure, health=self._monitor.health())
+        return self.tally.report(failure=self._dispatcher.failure, health=self._monitor.health())
 
     def close(self) -> WorkerReport:
         """Complete the shard. A disk that stays full leaves it as parts and journal: see `unclosed`."""
@@ -101,7 +111,7 @@ class Shard:
                 self.unclosed = True
                 failure = failure or str(error)
                 gevent.sleep(0.5 * (attempt + 1))
-        return self._tally.report(
+        return self.tally.report(
             failure=failure, health=self._monitor.health(), closed=True, cut_short=self._dispatcher.cut_short
         )
 

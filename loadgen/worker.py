@@ -28,9 +28,16 @@ logger = logging.getLogger("cliffwatch.worker")
 
 
 class Worker:
-    """Listens to the master through a Locust runner."""
+    """Listens to the master through a Locust runner.
 
-    def __init__(self, environment: Any, token_file: Path | None) -> None:
+    Attributes:
+        newest: the shard that is being sent, or else was last; None before any.
+    """
+
+    def __init__(self, environment: Any, token_file: Path | None, *, exposed: bool = False) -> None:
+        """`exposed`: this worker shows live metrics of its own."""
+        self.newest: Shard | None = None
+        self._exposed = exposed
         self._environment = environment
         self._runner = environment.runner
         self._token_file = token_file
@@ -73,7 +80,7 @@ class Worker:
         assignment: Assignment | None = None
         try:
             assignment = msgspec.convert(msg.data, Assignment)
-            self._shard = Shard(assignment, self._token_file)
+            self._shard = self.newest = Shard(assignment, self._token_file, exposed=self._exposed)
         except (CliffwatchError, msgspec.ValidationError) as error:
             refusal = str(error)
         self._running = None

@@ -6,7 +6,7 @@ of the run are one message; the newest message of each worker, added up, are the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -143,6 +143,11 @@ class MergedCounts:
         self._newest[shard] = counted
         return True
 
+    def requests_of(self, shard: int) -> int:
+        """How many requests of a worker are counted."""
+        known = self._newest.get(shard)
+        return 0 if known is None else sum(one.requests for one in known.sets)
+
     def counted(self) -> Counted:
         """The sum over all workers."""
         sets: dict[tuple[str, ...], _Set] = {}
@@ -185,11 +190,3 @@ def _other(phase: str, outcome: str) -> tuple[str, ...]:
 def octave_text(octave: int) -> str:
     """The whole numbers with so many binary digits, such as `1024-2047`: a row of the heatmap's grid."""
     return f"{1 << octave - 1}-{(1 << octave) - 1}" if octave else "0"
-
-
-def count_all(edges: Edges, rows: Iterable[RequestRow]) -> Counted:
-    """The counts of rows that are there already."""
-    counts = RowCounts(edges)
-    for row in rows:
-        counts.count(row)
-    return counts.counted()

@@ -1,0 +1,66 @@
+"""Names, kinds and meaning of every metric of the load generator: `cliffwatch_client_*`."""
+
+from __future__ import annotations
+
+from loadgen.metrics.exposition import Family
+
+_LATENCY = (
+    "Of requests that ended ok; of failed ones only the least that it would have been (beyond the edge it gave up at), "
+    "never of cancelled, late or lost ones."
+)
+
+
+def _histogram(name: str, text: str) -> Family:
+    return Family(f"cliffwatch_client_{name}_seconds", "histogram", f"{text} {_LATENCY}")
+
+
+def _counter(name: str, text: str) -> Family:
+    return Family(f"cliffwatch_client_{name}_total", "counter", text)
+
+
+def _gauge(name: str, text: str) -> Family:
+    return Family(f"cliffwatch_client_{name}", "gauge", text)
+
+
+# by figure of `records.figures`; names are those of reports, where TTFT and E2E count from the intended time
+FIGURES = {
+    "ttft_user_s": _histogram("ttft", "TTFT: time from when a request was due to its first token."),
+    "ttft_s": _histogram("ttft_service", "TTFT, service: time from the last byte sent to the first token."),
+    "ttfa_user_s": _histogram("ttfa", "Time from when a request was due to its first token that is not reasoning."),
+    "ttfa_s": _histogram("ttfa_service", "Time from the last byte sent to the first token that is not reasoning."),
+    "e2e_user_s": _histogram("e2e", "E2E: time from when a request was due to its last token."),
+    "e2e_s": _histogram("e2e_service", "E2E, service: time from the last byte sent to the last token."),
+    "itl_s": _histogram("itl", "ITL: (last - first) / (output tokens - 1), one value a request, not one a gap."),
+    "tpot_s": _histogram("tpot", "TPOT: (E2E - TTFT) / (output tokens - 1), one value a request."),
+    "ntpot_s": _histogram("ntpot", "NTPOT: E2E / output tokens, one value a request."),
+}
+REQUESTS = _counter("requests", "Requests that ended, each with exactly one outcome.")
+INPUT_TOKENS = _counter("input_tokens", "Prompt tokens by the server's own count, where it gave one.")
+OUTPUT_TOKENS = _counter("output_tokens", "Output tokens by the server's count, else token-bearing chunks.")
+SEND_LAG = Family(
+    "cliffwatch_client_send_lag_seconds",
+    "histogram",
+    "Sent minus due, without connecting: what the load generator itself was late.",
+)
+ISSUED = _counter("issued", "Requests whose time has come; those that have not ended are in flight.")
+IN_FLIGHT = _gauge("in_flight", "Requests issued and not ended, of workers that live.")
+BUILD_INFO = _gauge("build_info", "1; what program this is.")
+
+RUN_INFO = _gauge("run_info", "1; the run that is shown, the newest of this process.")
+RUN_STATE = _gauge("run_state", "1 for the state that the run has.")
+ELAPSED = _gauge("elapsed_seconds", "Since the run's zero, while requests are sent.")
+ASKED_RATE = _gauge(
+    "asked_requests_per_second", "What the workload asks for at this moment; absent where server or trace decide."
+)
+ISSUED_RATE = _gauge("issued_requests_per_second", "Mean since the run's zero, of workers that live.")
+WORKERS = _gauge("workers", "Workers of the run by state.")
+VERDICT = _gauge("verdict", "1 for the verdict of the closed run.")
+ESTIMATE = Family(
+    "cliffwatch_client_latency_estimate_seconds",
+    "summary",
+    "Quantiles over all workers and phases, of requests that ended ok (send_lag: that were sent); within 1 % of exact.",
+)
+
+OF_REQUESTS = (REQUESTS, *FIGURES.values(), SEND_LAG, INPUT_TOKENS, OUTPUT_TOKENS, ISSUED, IN_FLIGHT)
+OF_RUN = (RUN_INFO, RUN_STATE, ELAPSED, ASKED_RATE, ISSUED_RATE, WORKERS, VERDICT, ESTIMATE)
+ALL = (BUILD_INFO, *OF_REQUESTS, *OF_RUN)
