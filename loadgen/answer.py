@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cliffwatch.records.schema import Outcome
-from cliffwatch.stream.dialect import Dialect
+from cliffwatch.stream.dialect import Reading
 from cliffwatch.stream.http_error import MAX_BODY_BYTES, classify_http
 from cliffwatch.stream.response import ResponseReader, StreamResult
 from loadgen.connection import Transfer
@@ -47,7 +47,7 @@ class StreamSink:
 
     retry_after_s: float | None = None
 
-    def __init__(self, dialect: Dialect, batch: int, max_tokens: int) -> None:
+    def __init__(self, dialect: Reading, batch: int, max_tokens: int) -> None:
         self.status: int | None = None
         self.reader = ResponseReader(dialect, batch, max_tokens)
         self._body: BodySink | None = None

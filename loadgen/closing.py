@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from cliffwatch.config import check_config
@@ -11,7 +11,7 @@ from cliffwatch.records.folder import close_run
 from cliffwatch.records.manifest import FILE_NAME, Manifest, RunState, read_manifest
 from cliffwatch.workload.schedule import PlannedRequest, schedule
 from cliffwatch.workload.spec import Workload
-from loadgen.sender import fit_to_limit
+from loadgen.composer import fit_to_limit
 
 
 def unclosed(run_dir: Path, reason: str | None, error: RunError) -> RunError:
@@ -39,16 +39,18 @@ def recover_run(run_dir: Path) -> Manifest:
         run_dir,
         state=RunState.PARTIAL,
         partial_reason="its end was not recorded; recovered from what the workers wrote",
-        plans=Plans(workload, None).find,
+        plans=Plans(workload, {}).find,
     )
 
 
 class Plans:
     """Planned requests by id, for ids that mostly rise: the schedule is a stream, and is read once where they do."""
 
-    def __init__(self, workload: Workload, limit_tokens: int | None) -> None:
-        self._restart: Callable[[], Iterator[PlannedRequest]] = lambda: schedule(workload)
-        self._limit_tokens = limit_tokens
+    def __init__(self, workload: Workload, limits: Mapping[str, int | None]) -> None:
+        """`limits` are the models' by name, the usual one first; none are known where it is empty."""
+        self._restart: Callable[[], Iterator[PlannedRequest]] = lambda: _every_turn(workload)
+        self._limits = limits
+        self._usual = next(iter(limits), "")
         self._plans = self._restart()
         self._at = -1
 
@@ -59,5 +61,10 @@ class Plans:
         for plan in self._plans:
             self._at = plan.request_id
             if plan.request_id == request_id:
-                return fit_to_limit(plan, self._limit_tokens)
+                return plan if plan.turn else fit_to_limit(plan, self._limits.get(plan.model or self._usual))
         return None
+
+
+def _every_turn(workload: Workload) -> Iterator[PlannedRequest]:
+    for plan in schedule(workload):
+        yield from plan.turns()

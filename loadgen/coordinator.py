@@ -256,7 +256,7 @@ class Coordinator:
             partial_reason=reason,
             workers=[self._info(member, lost=member in gone) for member in self._members.values()],
             load_s=last_end_ns / 1e9 if last_end_ns else None,
-            plans=Plans(self.preparation.workload, self.preparation.target.limit_tokens).find,
+            plans=Plans(self.preparation.workload, self.preparation.target.limits).find,
             assigned={member.shard: self._ids(member.shard) for member in gone} if self._t0_unix_ns else {},
         )
 

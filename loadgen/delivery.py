@@ -9,12 +9,13 @@ from typing import Any, NamedTuple, Protocol
 import gevent
 
 from cliffwatch.records.schema import PLANNED, Outcome
-from cliffwatch.stream import DIALECTS
+from cliffwatch.stream.dialect import Reading
 from cliffwatch.stream.response import StreamResult
 from cliffwatch.workload.schedule import PlannedRequest
 from cliffwatch.workload.spec import Workload
 from loadgen.answer import StreamSink
 from loadgen.connection import NS_PER_S, Cancelled, Sink, Transfer
+from loadgen.conversation import reading_of
 
 
 class Attempt(NamedTuple):
@@ -28,11 +29,15 @@ class Attempt(NamedTuple):
 
 
 class Delivery(NamedTuple):
-    """How a logical request ended, told by its last attempt. `attempts` are all of them, where there were several."""
+    """How a logical request ended, told by its last attempt. `attempts` are all of them, where there were several.
+
+    `reading` is what the last one's answer was read by.
+    """
 
     transfer: Transfer
     result: StreamResult
     status: int | None
+    reading: Reading
     attempts: tuple[Attempt, ...] = ()
     cancel_after_s: float | None = None
 
@@ -64,9 +69,10 @@ class Once:
 
     def deliver(self, plan: PlannedRequest, request: bytes) -> Delivery:
         """See `Courier`."""
-        sink = StreamSink(DIALECTS[plan.endpoint], plan.batch, plan.output_tokens)
+        reading = reading_of(plan)
+        sink = StreamSink(reading, plan.batch, plan.output_tokens)
         transfer = self._wire.send(request, sink)
-        return Delivery(transfer, sink.result(transfer), sink.status)
+        return Delivery(transfer, sink.result(transfer), sink.status, reading)
 
 
 class _Left(Cancelled):
@@ -106,8 +112,10 @@ class _Alarm:
 class _WatchedSink(StreamSink):
     """Sets alarms when the request was sent and when its first token came."""
 
-    def __init__(self, plan: PlannedRequest, at_send: tuple[_Alarm, ...], at_first: tuple[_Alarm, ...]) -> None:
-        super().__init__(DIALECTS[plan.endpoint], plan.batch, plan.output_tokens)
+    def __init__(
+        self, plan: PlannedRequest, reading: Reading, at_send: tuple[_Alarm, ...], at_first: tuple[_Alarm, ...]
+    ) -> None:
+        super().__init__(reading, plan.batch, plan.output_tokens)
         self._at_send = at_send
         self._at_first = at_first
         for alarm in (*at_send, *at_first):
@@ -161,9 +169,10 @@ class Persistent:
         begun_ns = monotonic_ns()
         attempts: list[Attempt] = []
         while True:
-            sink = _WatchedSink(plan, at_send, at_first)
+            reading = reading_of(plan)  # of each attempt anew: only the last one's answer is heard
+            sink = _WatchedSink(plan, reading, at_send, at_first)
             transfer = self._wire.send(request, sink)
-            delivery = Delivery(transfer, sink.result(transfer), sink.status)
+            delivery = Delivery(transfer, sink.result(transfer), sink.status, reading)
             attempts.append(_attempt(delivery))
             first_ns = attempts[0].sent_ns or begun_ns
             for alarm in at_send:  # a first attempt that could not be sent begins the time as well
@@ -200,7 +209,7 @@ def _given_up(last: Delivery, end: Cancelled) -> Delivery:
     if end.outcome is not Outcome.CANCELLED:
         return last
     transfer = Transfer(monotonic_ns(), end.outcome, end.message, last.transfer.connect_ns, last.transfer.sent_ns)
-    return Delivery(transfer, StreamResult(outcome=end.outcome, error=end.message), last.status)
+    return Delivery(transfer, StreamResult(outcome=end.outcome, error=end.message), last.status, last.reading)
 
 
 def _attempt(delivery: Delivery) -> Attempt:

@@ -3,6 +3,8 @@
 Open loop: the schedule is absolute. A request is built before its time, waited for on the kernel's clock, and handed to
 a greenlet of its own; what cannot be sent within the allowed lag is `late`, recorded and never dropped. Closed loop:
 each user sends its next request when its last one ended and its pause is over.
+
+In either, what is sent may be the first turn of a session: the next ones follow, each a pause after the answer before.
 """
 
 from __future__ import annotations
@@ -21,8 +23,8 @@ from cliffwatch.workload.closed import first_start_ns, next_start_ns
 from cliffwatch.workload.schedule import PlannedRequest, phase_at, split_users
 from cliffwatch.workload.spec import ConcurrencyArrivals, Workload
 from loadgen.accounting import Recorder
+from loadgen.composer import Prepared
 from loadgen.connection import NS_PER_S, Cancelled
-from loadgen.sender import Prepared
 from loadgen.timer import make_timer
 
 
@@ -32,6 +34,8 @@ class Requests(Protocol):
     def prepare(self, planned: PlannedRequest) -> Prepared: ...
 
     def send(self, prepared: Prepared, *, intended_ns: int, phase: Phase, t0_ns: int) -> RequestRow: ...
+
+    def following(self, request_id: int) -> Prepared | None: ...
 
     def unsent(
         self, prepared: Prepared, outcome: Outcome, error: str, *, intended_ns: int, now_ns: int
@@ -69,6 +73,9 @@ class Dispatcher:
         self._stopping = Event()
         self._flights = Group()
         self._arrivals: gevent.Greenlet[[], None] | None = None
+        self._flight: Callable[[Prepared, int, Phase], object] = (
+            self._serve if workload.sessions is None else self._converse
+        )
 
     def run(self, t0_ns: int) -> None:
         """Issue everything that is due from `t0_ns` (monotonic) on, and return when all of it has ended."""
@@ -106,19 +113,48 @@ class Dispatcher:
 
     def _issue(self, prepared: Prepared, intended_ns: int) -> bool:
         """Send a request in a greenlet of its own, or record it as late. False when nothing more may be issued."""
-        plan = prepared.plan
-        if not self._record_issue(plan.request_id, intended_ns):
+        if not self._record_issue(prepared.plan.request_id, intended_ns):
             return False
+        if not self._too_late(prepared, intended_ns):
+            self._flights.spawn(self._flight, prepared, intended_ns, prepared.plan.phase)
+        return True
+
+    def _too_late(self, prepared: Prepared, intended_ns: int) -> bool:
+        """Whether a request is beyond the allowed lag, and so has ended without being sent."""
         elapsed_ns = self._now_ns() - self._t0_ns
         lag_s = (elapsed_ns - intended_ns) / NS_PER_S
-        if lag_s > self._workload.max_lag:
-            message = f"{lag_s:.3g} s behind its time (allowed: {self._workload.max_lag:g} s)"
-            self._record_end(
-                self._requests.unsent(prepared, Outcome.LATE, message, intended_ns=intended_ns, now_ns=elapsed_ns)
-            )
-        else:
-            self._flights.spawn(self._serve, prepared, intended_ns, plan.phase)
+        if lag_s <= self._workload.max_lag:
+            return False
+        message = f"{lag_s:.3g} s behind its time (allowed: {self._workload.max_lag:g} s)"
+        self._record_end(
+            self._requests.unsent(prepared, Outcome.LATE, message, intended_ns=intended_ns, now_ns=elapsed_ns)
+        )
         return True
+
+    def _converse(self, prepared: Prepared, intended_ns: int, phase: Phase) -> None:
+        """A session from its first turn on, until it, its time or the run is over."""
+        turn: Prepared | None = prepared
+        while turn is not None:
+            ended_ns = self._serve(turn, intended_ns, phase)
+            turn = self._requests.following(turn.plan.request_id)
+            if turn is None:
+                return
+            intended_ns = ended_ns + turn.plan.pause_ns
+            if self._load_is_over(intended_ns) or not self._wait_and_issue(turn, intended_ns):
+                return
+            if self._too_late(turn, intended_ns):
+                return
+            phase = phase_at(self._workload, turn.plan.request_id, intended_ns)
+
+    def _wait_and_issue(self, prepared: Prepared, intended_ns: int) -> bool:
+        """Wait for a request's time; False when nothing more may be issued."""
+        if (pause_ns := intended_ns + self._t0_ns - self._now_ns()) > 0:
+            self._stopping.wait(pause_ns / NS_PER_S)
+        return not self._stopping.is_set() and self._record_issue(prepared.plan.request_id, intended_ns)
+
+    def _load_is_over(self, intended_ns: int) -> bool:
+        end_s = self._workload.duration
+        return end_s is not None and intended_ns >= round(end_s * NS_PER_S)
 
     def _closed_loop(self) -> None:
         arrivals = self._workload.arrivals
@@ -134,19 +170,14 @@ class Dispatcher:
     def _user(self, arrivals: ConcurrencyArrivals, user: int) -> None:
         """One user of a closed loop: a request, a pause, the next request, until time or the plans run out."""
         workload = self._workload
-        end_ns = None if workload.duration is None else round(workload.duration * NS_PER_S)
         due_ns = first_start_ns(arrivals, user)
         for done, planned in enumerate(self._plans, 1):
             if (prepared := self._prepare(planned)) is None:
                 return
             intended_ns = max(due_ns, self._now_ns() - self._t0_ns)
-            if end_ns is not None and intended_ns >= end_ns:
+            if self._load_is_over(intended_ns) or not self._wait_and_issue(prepared, intended_ns):
                 return
-            if (pause_ns := intended_ns + self._t0_ns - self._now_ns()) > 0:
-                self._stopping.wait(pause_ns / NS_PER_S)
-            if self._stopping.is_set() or not self._record_issue(planned.request_id, intended_ns):
-                return
-            self._serve(prepared, intended_ns, phase_at(workload, planned.request_id, intended_ns))
+            self._flight(prepared, intended_ns, phase_at(workload, planned.request_id, intended_ns))
             ended_ns = self._now_ns() - self._t0_ns
             due_ns = next_start_ns(arrivals, workload.seed, user, done, started_ns=intended_ns, ended_ns=ended_ns)
 
@@ -157,8 +188,11 @@ class Dispatcher:
             self._give_up(error)
             return None
 
-    def _serve(self, prepared: Prepared, intended_ns: int, phase: Phase) -> None:
-        self._record_end(self._requests.send(prepared, intended_ns=intended_ns, phase=phase, t0_ns=self._t0_ns))
+    def _serve(self, prepared: Prepared, intended_ns: int, phase: Phase) -> int:
+        """Send one request and record its end; returns when that was."""
+        row = self._requests.send(prepared, intended_ns=intended_ns, phase=phase, t0_ns=self._t0_ns)
+        self._record_end(row)
+        return self._now_ns() - self._t0_ns if row.ended_ns is None else row.ended_ns
 
     def _record_issue(self, request_id: int, intended_ns: int) -> bool:
         try:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import platform
 import time
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
 from secrets import token_hex
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
+import numpy as np
 
 from cliffwatch.config import read_config_text
 from cliffwatch.errors import RunError
@@ -20,27 +22,38 @@ from cliffwatch.records.files import shards_dir
 from cliffwatch.records.manifest import FILE_NAME, Cost, Manifest, RunState
 from cliffwatch.slo.edges import histogram_edges
 from cliffwatch.slo.spec import load_slo, parse_slo, slo_text
-from cliffwatch.workload.prompts import Lexicon
+from cliffwatch.workload.lexicon import Lexicon, Method
 from cliffwatch.workload.schedule import plan_blocks, schedule_hash
 from cliffwatch.workload.spec import Workload, preset_names, preset_text
 from loadgen.origin import Origin, read_token, tls_context
 from loadgen.settings import Settings
 from loadgen.target import Probe, Target, inspect_target
-from loadgen.tokenizing import endpoints, learn_lexicon
+from loadgen.tokenizing import endpoints, learn_lexicons
 
+_NO_LIMIT = 1 << 62
 _COUNTED_BLOCKS = 250  # about a million requests are looked at for prompts over the model's limit
 
 
+class AssignedModel(msgspec.Struct, frozen=True, kw_only=True):
+    """A model of the run; `lexicon` is the place of its own in the assignment's `lexicons`."""
+
+    name: str
+    limit_tokens: int | None
+    lexicon: int
+
+
 class Assignment(msgspec.Struct, frozen=True, kw_only=True):
-    """What the master tells one worker. No secret is in it: each worker reads its own token."""
+    """What the master tells one worker. No secret is in it: each worker reads its own token.
+
+    `models` begins with the one that requests without a model of their own ask for.
+    """
 
     run_id: str
     run_dir: str
     workload: dict[str, Any]
-    lexicon: Lexicon
+    lexicons: list[Lexicon]
     target: str
-    model: str
-    limit_tokens: int | None
+    models: list[AssignedModel]
     shard: int
     shards: int
     ca_file: str | None
@@ -61,19 +74,25 @@ class Preparation:
     slo_text: str | None
     origin: Origin
     target: Target
-    lexicon: Lexicon
+    lexicons: dict[str, Lexicon]
     notes: tuple[str, ...]
 
     def assignment(self, shard: int, shards: int) -> Assignment:
         ca_file = self.settings.ca_file
+        lexicons: list[Lexicon] = []
+        for lexicon in self.lexicons.values():
+            if lexicon not in lexicons:
+                lexicons.append(lexicon)
         return Assignment(
             run_id=self.run_id,
             run_dir=str(self.settings.out.absolute()),
             workload=self.workload.model_dump(mode="json", exclude_unset=True),
-            lexicon=self.lexicon,
+            lexicons=lexicons,
             target=self.origin.url(),
-            model=self.target.model,
-            limit_tokens=self.target.limit_tokens,
+            models=[
+                AssignedModel(name=name, limit_tokens=limit, lexicon=lexicons.index(self.lexicons[name]))
+                for name, limit in self.target.limits.items()
+            ],
             shard=shard,
             shards=shards,
             ca_file=None if ca_file is None else str(ca_file.absolute()),
@@ -98,7 +117,7 @@ class Preparation:
             t0_unix_ns=t0_unix_ns,
             target=self.origin.url(),
             endpoint="+".join(endpoints(workload)),
-            model=self.target.model,
+            model="+".join(self.target.limits),
             engine=self.target.engine,
             open_loop=workload.open_loop,
             seed=workload.seed,
@@ -106,7 +125,7 @@ class Preparation:
             workload=workload.model_dump(mode="json"),
             planned_duration_s=workload.duration,
             planned_requests=workload.planned_requests,
-            prompt_method=self.lexicon.method,
+            prompt_method=_least_exact(self.lexicons.values()),
             cost=None if cost is None else Cost(gpu_hour_usd=cost.gpu_hour_usd, gpus=cost.gpus),
             versions={name: version(name) for name in ("cliffwatch", "locust")} | {"python": platform.python_version()},
             host={"name": platform.node(), "system": platform.platform(), "cpus": str(os.cpu_count())},
@@ -130,8 +149,8 @@ def prepare(settings: Settings) -> Preparation:
     tls = tls_context(origin, ca_file=settings.ca_file, insecure=settings.insecure)
     probe = Probe(origin, tls, read_token(settings.token_file))
     try:
-        target = inspect_target(probe, settings.model or workload.model)
-        lexicon, notes = learn_lexicon(probe, target.model, workload, settings.tokenizer)
+        target = inspect_target(probe, workload)
+        lexicons, notes = learn_lexicons(probe, target, workload, settings.tokenizer)
     finally:
         probe.close()
     unverified = ("the target's TLS certificate was not verified (--insecure)",) if settings.insecure else ()
@@ -143,8 +162,8 @@ def prepare(settings: Settings) -> Preparation:
         slo_text=None if settings.slo is None else slo_text(settings.slo),
         origin=origin,
         target=target,
-        lexicon=lexicon,
-        notes=(*target.notes, *notes, *unverified, *_over_limit(workload, target.limit_tokens)),
+        lexicons=lexicons,
+        notes=(*target.notes, *notes, *unverified, *_over_limit(workload, target.limits)),
     )
 
 
@@ -167,18 +186,27 @@ def _workload_text(path_or_preset: str) -> str:
     return read_config_text(Path(path_or_preset))
 
 
-def _over_limit(workload: Workload, limit_tokens: int | None) -> tuple[str, ...]:
+def _over_limit(workload: Workload, limits: Mapping[str, int | None]) -> tuple[str, ...]:
     """How many requests will be shortened to fit the model, in words; nothing where none will."""
-    if limit_tokens is None:
+    if not any(limits.values()):
         return ()
+    named = [limits[entry.name] for entry in workload.models] if workload.models else [next(iter(limits.values()))]
+    most = np.array([_NO_LIMIT if limit is None else limit for limit in named])
     looked_at = over = 0
     for block in islice(plan_blocks(workload), _COUNTED_BLOCKS):
-        looked_at += len(block)
-        over += int((block.input_tokens + block.output_tokens > limit_tokens).sum())
+        first = block.extra["turn"] == 0 if "turn" in block.extra else np.full(len(block), True)
+        limit = most[block.extra["model"]] if "model" in block.extra else most[0]
+        looked_at += int(first.sum())
+        over += int((first & (block.input_tokens + block.output_tokens > limit)).sum())
     if not over:
         return ()
+    takes = ", ".join(str(limit) for limit in sorted({limit for limit in named if limit is not None}))
     note = (
-        f"{over} of {looked_at} planned requests are longer than the model takes ({limit_tokens} tokens, prompt and "
+        f"{over} of {looked_at} planned requests are longer than the model takes ({takes} tokens, prompt and "
         "answer together): they are shortened to fit, and each says so"
     )
     return (note,)
+
+
+def _least_exact(lexicons: Iterable[Lexicon]) -> Method:
+    return max((lexicon.method for lexicon in lexicons), key=get_args(Method).index)

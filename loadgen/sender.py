@@ -1,84 +1,33 @@
-"""One planned request, from its text to its row."""
+"""One prepared request, from its time to its row."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any
 
 from msgspec import structs
 
 from cliffwatch.records.schema import Outcome, Phase, RequestRow
-from cliffwatch.stream import DIALECTS
 from cliffwatch.stream.response import StreamResult
-from cliffwatch.workload.prompts import Built
-from cliffwatch.workload.schedule import PlannedRequest
+from cliffwatch.workload.plan import PlannedRequest
+from loadgen.composer import Composer, Prepared
 from loadgen.connection import Transfer
+from loadgen.conversation import Listening, next_turn
 from loadgen.delivery import Courier, Delivery
-from loadgen.origin import Origin
-from loadgen.transport import request_bytes
-
-
-class Builder(Protocol):
-    """Makes a plan's prompts."""
-
-    def build(self, plan: PlannedRequest) -> Built: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A request that only waits for its time."""
-
-    plan: PlannedRequest
-    request: bytes
-    built_input_tokens: int
-    warnings: tuple[str, ...] = ()
 
 
 class Sender:
-    """Builds, sends and records requests of one run."""
+    """Sends and records requests of one run."""
 
-    def __init__(
-        self,
-        *,
-        origin: Origin,
-        courier: Courier,
-        builder: Builder,
-        model: str,
-        sampling: Mapping[str, object],
-        worker: int,
-        run_id: str,
-        limit_tokens: int | None = None,
-        token: str | None = None,
-    ) -> None:
-        self._origin = origin
+    def __init__(self, *, courier: Courier, composer: Composer, worker: int) -> None:
         self._courier = courier
-        self._builder = builder
-        self._model = model
-        self._sampling = sampling
+        self._composer = composer
         self._worker = worker
-        self._run_id = run_id
-        self._limit_tokens = limit_tokens
-        self._token = token
+        self._following: dict[int, Prepared] = {}
 
     def prepare(self, planned: PlannedRequest) -> Prepared:
         """Everything of a request that can be done before its time."""
-        plan = fit_to_limit(planned, self._limit_tokens)
-        dialect = DIALECTS[plan.endpoint]
-        built = self._builder.build(plan)
-        body = dialect.encode(
-            model=self._model, prompts=built.prompts, max_tokens=plan.output_tokens, sampling=self._sampling
-        )
-        request = request_bytes(
-            self._origin,
-            "POST",
-            dialect.path,
-            body,
-            token=self._token,
-            request_id=f"{self._run_id}-{plan.request_id}",
-        )
-        warnings = () if plan is planned else (_shortened(planned, plan),)
-        return Prepared(plan, request, built.built_input_tokens, warnings)
+        return self._composer.prepare(planned)
 
     def send(self, prepared: Prepared, *, intended_ns: int, phase: Phase, t0_ns: int) -> RequestRow:
         """Send and wait for the end. `intended_ns` counts from the run's zero, which is `t0_ns` on our clock."""
@@ -113,8 +62,24 @@ class Sender:
             bytes_received=transfer.bytes_received,
             attempts=1,
         )
-        usual = not delivery.attempts and delivery.cancel_after_s is None
-        return row if usual else _with_attempts(row, delivery, t0_ns)
+        if delivery.attempts or delivery.cancel_after_s is not None:
+            row = _with_attempts(row, delivery, t0_ns)
+        heard = delivery.reading
+        return self._go_on(prepared, row, heard.text) if isinstance(heard, Listening) else row
+
+    def _go_on(self, prepared: Prepared, row: RequestRow, answer: str | None) -> RequestRow:
+        """Prepare the turn that follows; where there can be none, the row says why."""
+        following = next_turn(self._composer, prepared, row, answer)
+        if isinstance(following, Prepared):
+            self._following[row.request_id] = following
+            return row
+        turns = sum(1 for _ in prepared.plan.turns())
+        reason = f"the session ends {turns - 1} turns early: {following}"
+        return structs.replace(row, warnings=[*(row.warnings or ()), reason])
+
+    def following(self, request_id: int) -> Prepared | None:
+        """The turn after one that was sent, once; None where the session is over."""
+        return self._following.pop(request_id, None)
 
     def unsent(self, prepared: Prepared, outcome: Outcome, error: str, *, intended_ns: int, now_ns: int) -> RequestRow:
         """The row of a request that never left. Times count from the run's zero."""
@@ -134,13 +99,17 @@ class Sender:
             "worker": self._worker,
             "phase": phase,
             "endpoint": plan.endpoint,
-            "model": self._model,
+            "model": prepared.model,
             "batch": plan.batch,
             "cache": plan.cache,
             "input_tokens": plan.input_tokens,
             "built_input_tokens": prepared.built_input_tokens,
             "max_output_tokens": plan.output_tokens,
             "intended_ns": intended_ns,
+            "tenant": plan.tenant,
+            "priority": plan.priority,
+            "session": plan.session,
+            "turn": plan.turn,
         }
 
 
@@ -158,24 +127,6 @@ def _with_attempts(row: RequestRow, delivery: Delivery, t0_ns: int) -> RequestRo
         attempt_ended_ns=[one.ended_ns - t0_ns for one in tries],
         attempt_outcomes=[one.outcome for one in tries],
         attempt_statuses=[one.status for one in tries],
-    )
-
-
-def fit_to_limit(plan: PlannedRequest, limit_tokens: int | None) -> PlannedRequest:
-    """The plan itself, or a shortened one whose prompt and answer fit the model: the prompt gives way first.
-
-    An answer longer than the model takes is cut to leave the prompt one token.
-    """
-    if limit_tokens is None or plan.input_tokens + plan.output_tokens <= limit_tokens:
-        return plan
-    output_tokens = max(1, min(plan.output_tokens, limit_tokens - 1))
-    return replace(plan, input_tokens=max(1, limit_tokens - output_tokens), output_tokens=output_tokens)
-
-
-def _shortened(planned: PlannedRequest, plan: PlannedRequest) -> str:
-    return (
-        f"shortened to the model's limit: prompt {planned.input_tokens} -> {plan.input_tokens}, "
-        f"answer {planned.output_tokens} -> {plan.output_tokens} tokens"
     )
 
 

@@ -19,6 +19,7 @@ from cliffwatch.workload.prompts import PromptBuilder
 from cliffwatch.workload.schedule import schedule
 from cliffwatch.workload.spec import Workload
 from loadgen.accounting import Tally, WorkerReport
+from loadgen.composer import Composer, ServedModel
 from loadgen.connection import Timeouts
 from loadgen.delivery import courier_for
 from loadgen.dispatcher import Dispatcher
@@ -68,17 +69,15 @@ class Shard:
         self._writer = ShardWriter(run_dir, assignment.shard)
         counts = RowCounts(assignment.edges) if assignment.count_rows or exposed else None
         self.tally = Tally(assignment.run_id, assignment.shard, self._writer, on_end, counts)
-        sender = Sender(
+        composer = Composer(
             origin=origin,
-            courier=courier_for(workload, self._transport),
-            builder=PromptBuilder(assignment.lexicon, workload.seed, nonce=assignment.run_id),
-            model=assignment.model,
+            models=_served(assignment, workload.seed),
             sampling=workload.sampling.parameters(),
-            worker=assignment.shard,
             run_id=assignment.run_id,
-            limit_tokens=assignment.limit_tokens,
+            tenant_headers={tenant.name: tenant.header for tenant in workload.tenants or ()},
             token=read_token(token_file),
         )
+        sender = Sender(courier=courier_for(workload, self._transport), composer=composer, worker=assignment.shard)
         plans = schedule(workload, shard=assignment.shard, shards=assignment.shards)
         self._dispatcher = Dispatcher(
             workload, plans, sender, self.tally, shard=assignment.shard, shards=assignment.shards
@@ -114,6 +113,12 @@ class Shard:
         return self.tally.report(
             failure=failure, health=self._monitor.health(), closed=True, cut_short=self._dispatcher.cut_short
         )
+
+
+def _served(assignment: Assignment, seed: int) -> dict[str, ServedModel]:
+    """The models of the run; those that count tokens alike share their builder."""
+    builders = [PromptBuilder(lexicon, seed, nonce=assignment.run_id) for lexicon in assignment.lexicons]
+    return {model.name: ServedModel(builders[model.lexicon], model.limit_tokens) for model in assignment.models}
 
 
 @contextmanager

@@ -152,9 +152,16 @@ def _broken_before_answer(transfer: Transfer) -> bool:
 
 
 def request_bytes(
-    origin: Origin, method: str, path: str, body: bytes = b"", *, token: str | None = None, request_id: str = ""
+    origin: Origin,
+    method: str,
+    path: str,
+    body: bytes = b"",
+    *,
+    token: str | None = None,
+    request_id: str = "",
+    headers: tuple[str, ...] = (),
 ) -> bytes:
-    """One HTTP/1.1 request, ready for the wire."""
+    """One HTTP/1.1 request, ready for the wire. `headers` are further lines, checked already."""
     lines = [f"{method} {origin.base_path}{path} HTTP/1.1", f"Host: {origin.authority}", "User-Agent: cliffwatch"]
     if body:
         lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
@@ -162,4 +169,4 @@ def request_bytes(
         lines.append(f"Authorization: Bearer {token}")
     if request_id:
         lines.append(f"X-Request-Id: {request_id}")
-    return "\r\n".join([*lines, "\r\n"]).encode("latin-1") + body
+    return "\r\n".join([*lines, *headers, "\r\n"]).encode("latin-1") + body

@@ -41,6 +41,16 @@ class Shape(Protocol):
     @property
     def phase(self) -> Phase: ...
     @property
+    def model(self) -> str | None: ...
+    @property
+    def tenant(self) -> str | None: ...
+    @property
+    def priority(self) -> int | None: ...
+    @property
+    def session(self) -> int | None: ...
+    @property
+    def turn(self) -> int | None: ...
+    @property
     def endpoint(self) -> str: ...
 
 
@@ -184,7 +194,7 @@ def _lost_rows(
                 worker=fold.shard,
                 phase=shape.phase,
                 endpoint=shape.endpoint,
-                model=model,
+                model=shape.model or model,
                 batch=shape.batch,
                 cache=shape.cache,
                 input_tokens=shape.input_tokens,
@@ -193,6 +203,10 @@ def _lost_rows(
                 outcome=Outcome.LOST,
                 error=IN_FLIGHT if request_id in fold.open else NEVER_SENT,
                 attempts=None if request_id in fold.open else 0,
+                tenant=shape.tenant,
+                priority=shape.priority,
+                session=shape.session,
+                turn=shape.turn,
             )
 
 

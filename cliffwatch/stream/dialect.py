@@ -56,13 +56,34 @@ class Chunk(msgspec.Struct, frozen=True, gc=False):
     done: bool = False
 
 
-class Dialect(Protocol):
+class Reading(Protocol):
+    """One API's way of answering.
+
+    Attributes:
+        ends_by_close: a clean close alone completes a stream: the dialect has neither finish reason nor terminator.
+    """
+
+    @property
+    def ends_by_close(self) -> bool: ...
+
+    def decode(self, data: bytes) -> Chunk:
+        """The chunk in one event's data, or in a whole (non-streamed) body.
+
+        Raises:
+            NotTheDialectError: it is not this dialect.
+        """
+
+
+class Dialect(Reading, Protocol):
     """One API's way of asking and answering.
 
     Attributes:
         name: its key in `DIALECTS`.
         path: where requests go; `{model}` in it stands for the model's name, percent-encoded.
-        ends_by_close: a clean close alone completes a stream: the dialect has neither finish reason nor terminator.
+        batches: one request may carry several prompts.
+        counts: servers say how many tokens a prompt and its answer had.
+        own_fields: the fields of a request's body that `encode` writes itself.
+        spellings: sampling parameters that have another name here, or null where there is no such thing.
     """
 
     @property
@@ -72,7 +93,16 @@ class Dialect(Protocol):
     def path(self) -> str: ...
 
     @property
-    def ends_by_close(self) -> bool: ...
+    def batches(self) -> bool: ...
+
+    @property
+    def counts(self) -> bool: ...
+
+    @property
+    def own_fields(self) -> frozenset[str]: ...
+
+    @property
+    def spellings(self) -> Mapping[str, str | None]: ...
 
     def encode(self, *, model: str, prompts: Sequence[str], max_tokens: int, sampling: Mapping[str, object]) -> bytes:
         """The JSON body of a streaming request; `sampling` adds fields but replaces none of the dialect's own.
@@ -81,9 +111,8 @@ class Dialect(Protocol):
             InputError: the dialect cannot carry that many prompts.
         """
 
-    def decode(self, data: bytes) -> Chunk:
-        """The chunk in one event's data, or in a whole (non-streamed) body.
 
-        Raises:
-            NotTheDialectError: it is not this dialect.
-        """
+def spelled(dialect: Dialect, sampling: Mapping[str, object]) -> dict[str, object]:
+    """Sampling parameters, given by their OpenAI and vLLM names, by the dialect's; what it has not is left out."""
+    names = {name: dialect.spellings.get(name, name) for name in sampling}
+    return {name: sampling[given] for given, name in names.items() if name is not None}

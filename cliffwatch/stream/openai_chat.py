@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import cycle
+from typing import ClassVar
 
 import msgspec
 
 from cliffwatch.errors import InputError
 from cliffwatch.stream.dialect import Chunk, Delta, Kind
-from cliffwatch.stream.openai_wire import DONE, WireBody, WireChoice, chunk_of, decode_wire, encode_wire
+from cliffwatch.stream.openai_wire import DONE, WIRE_FIELDS, WireBody, WireChoice, chunk_of, decode_wire, encode_wire
 
 
 class _Function(msgspec.Struct, gc=False):
@@ -43,12 +45,20 @@ class OpenAIChat:
     name = "chat"
     path = "/v1/chat/completions"
     ends_by_close = False
+    batches = False
+    counts = True
+    own_fields = frozenset({"model", "messages", "max_tokens", *WIRE_FIELDS})
+    spellings: ClassVar[Mapping[str, str | None]] = {}
 
     def encode(self, *, model: str, prompts: Sequence[str], max_tokens: int, sampling: Mapping[str, object]) -> bytes:
         """See `Dialect.encode`."""
         if len(prompts) != 1:
             raise InputError("chat carries one prompt a request", value=len(prompts), allowed="endpoint: completions")
-        messages = [{"role": "user", "content": prompts[0]}]
+        return self.encode_turn(model=model, said=prompts, max_tokens=max_tokens, sampling=sampling)
+
+    def encode_turn(self, *, model: str, said: Sequence[str], max_tokens: int, sampling: Mapping[str, object]) -> bytes:
+        """The body of a conversation's next turn; `said` is message, answer, message, ..., the last one new."""
+        messages = [{"role": role, "content": text} for role, text in zip(cycle(("user", "assistant")), said)]
         return encode_wire({**sampling, "model": model, "messages": messages, "max_tokens": max_tokens})
 
     def decode(self, data: bytes) -> Chunk:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import msgspec
 
 from cliffwatch.stream.dialect import Chunk, Delta
-from cliffwatch.stream.openai_wire import DONE, WireBody, WireChoice, chunk_of, decode_wire, encode_wire
+from cliffwatch.stream.openai_wire import DONE, WIRE_FIELDS, WireBody, WireChoice, chunk_of, decode_wire, encode_wire
 
 
 class _Choice(WireChoice, gc=False):
@@ -23,6 +24,10 @@ class OpenAICompletions:
     name = "completions"
     path = "/v1/completions"
     ends_by_close = False
+    batches = True
+    counts = True
+    own_fields = frozenset({"model", "prompt", "max_tokens", *WIRE_FIELDS})
+    spellings: ClassVar[Mapping[str, str | None]] = {}
 
     def encode(self, *, model: str, prompts: Sequence[str], max_tokens: int, sampling: Mapping[str, object]) -> bytes:
         """See `Dialect.encode`. A single prompt goes as a string, for servers that know no lists."""

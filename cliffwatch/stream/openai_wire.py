@@ -11,6 +11,7 @@ import msgspec
 from cliffwatch.stream.dialect import Chunk, Delta, NotTheDialectError, StreamFault, Usage
 
 DONE = b"[DONE]"
+WIRE_FIELDS = ("stream", "stream_options")  # written by `encode_wire`
 
 Number = int | float | None
 Wire = TypeVar("Wire")
@@ -106,9 +107,9 @@ def usage_of(usage: WireUsage, index: int | None) -> Usage:
     """Usage in our terms. A value that is no token count becomes -1, for the reader to warn of; it is never used."""
     details = usage.prompt_tokens_details
     return Usage(
-        _tokens(usage.prompt_tokens),
-        _tokens(usage.completion_tokens),
-        None if details is None else _tokens(details.cached_tokens),
+        token_count(usage.prompt_tokens),
+        token_count(usage.completion_tokens),
+        None if details is None else token_count(details.cached_tokens),
         index,
     )
 
@@ -119,7 +120,8 @@ def tidy(text: str, limit: int = 300) -> str:
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 
-def _tokens(value: Number) -> int | None:
+def token_count(value: Number) -> int | None:
+    """A count as a server gave it; -1 for a number that is none, see `usage_of`."""
     if value is None:
         return None
     return int(value) if 0 <= value <= 2**53 and value == int(value) else -1

@@ -9,7 +9,7 @@ import msgspec
 
 from cliffwatch.errors import CliffwatchError
 from cliffwatch.records.schema import Outcome, TokenSource
-from cliffwatch.stream.dialect import Chunk, Dialect, NotTheDialectError, StreamFault
+from cliffwatch.stream.dialect import Chunk, NotTheDialectError, Reading, StreamFault
 from cliffwatch.stream.openai_wire import tidy
 from cliffwatch.stream.sse import Event, SseParser
 from cliffwatch.stream.timing import PromptTimes, count_stalls, latest, mean_itl_s
@@ -54,7 +54,7 @@ class ResponseReader:
     __slots__ = ("_began", "_decode", "_dialect", "_fault", "_finish", "_max_tokens", "_parser", "_prompts",
                  "_terminated", "_usage", "_wrong", "chunks", "done")  # fmt: skip
 
-    def __init__(self, dialect: Dialect, batch: int, max_tokens: int | None = None) -> None:
+    def __init__(self, dialect: Reading, batch: int, max_tokens: int | None = None) -> None:
         """Args: `batch`, the answers expected (prompts sent); `max_tokens`, the limit asked of each, for checks."""
         self._dialect = dialect
         self._decode = dialect.decode

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -21,11 +21,18 @@ _DECODER = msgspec.json.Decoder(_Body)
 
 
 class TritonGenerate:
-    """A model whose text tensors are named `text_input` and `text_output`, as the TensorRT-LLM and vLLM backends do."""
+    """A model whose text tensors are named `text_input` and `text_output`, as TensorRT-LLM's are.
+
+    Other fields become tensors of the model or, where it has none of that name, parameters of the request.
+    """
 
     name = "triton"
     path = "/v2/models/{model}/generate_stream"
     ends_by_close = True
+    batches = False
+    counts = False
+    own_fields = frozenset({"text_input", "max_tokens", "stream"})
+    spellings: ClassVar[Mapping[str, str | None]] = {"stop": "stop_words", "ignore_eos": None}
 
     def encode(  # the model stands in the path
         self,

@@ -5,7 +5,7 @@ One number a length keeps the stream the same however it is cut into blocks.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,10 +48,16 @@ def lognormal(spec: LogNormalLength, rng: np.random.Generator, size: int) -> Len
 
 def empirical(spec: EmpiricalLength, rng: np.random.Generator, size: int) -> Lengths:
     """values[i] with probability weights[i] / sum(weights)."""
-    weights = np.asarray(spec.weights or [1.0] * len(spec.values), dtype=np.float64)
-    edges = np.cumsum(weights / weights.sum())
-    index = np.searchsorted(edges, rng.random(size) * edges[-1], side="right")
+    index = draw_index(spec.weights or [1.0] * len(spec.values), rng, size)
     drawn: Lengths = np.asarray(spec.values, dtype=np.int64)[index]
+    return drawn
+
+
+def draw_index(weights: Sequence[float], rng: np.random.Generator, size: int) -> NDArray[np.int64]:
+    """Index i with probability weights[i] / sum(weights), one random number each."""
+    shares = np.asarray(weights, dtype=np.float64)
+    edges = np.cumsum(shares / shares.sum())
+    drawn: NDArray[np.int64] = np.searchsorted(edges, rng.random(size) * edges[-1], side="right")
     return drawn
 
 

@@ -31,6 +31,7 @@ class Lexicon:
         openers: the same for the word a prompt begins with, which has no blank.
         special_tokens: tokens that a completions prompt gains (a start token).
         chat_tokens: tokens that a chat prompt gains (start token and template).
+        turn_tokens: tokens that a chat gains with each further answer and message, beside their own (template).
         method: how lengths are known.
         tokens_per_unit: 1 where lengths are exact; else the mean tokens a word.
     """
@@ -41,6 +42,7 @@ class Lexicon:
     chat_tokens: int
     method: Method
     tokens_per_unit: float = 1.0
+    turn_tokens: int = 0
 
     def overhead(self, endpoint: str) -> int:
         """Tokens that a prompt gains on `endpoint`."""

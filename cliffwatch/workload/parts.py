@@ -1,4 +1,4 @@
-"""The parts of a workload file but for its arrivals: lengths, batches, cache, phases, deadlines, sampling."""
+"""The parts of a workload file but for its arrivals: lengths, batches, cache, phases, deadlines."""
 
 from __future__ import annotations
 
@@ -178,15 +178,3 @@ class Timeouts(ConfigModel):
     first_token: PositiveSeconds = 120.0
     stall: PositiveSeconds = 30.0
     total: PositiveSeconds = 600.0
-
-
-class Sampling(ConfigModel):
-    """Sampling parameters; a null one is not sent. `ignore_eos`, where known, fixes the answer's length."""
-
-    temperature: Annotated[Number, Field(ge=0, le=2)] | None = 0.0
-    top_p: Annotated[Number, Field(gt=0, le=1)] | None = None
-    ignore_eos: bool | None = True
-
-    def parameters(self) -> dict[str, object]:
-        """What goes into the request's JSON."""
-        return self.model_dump(exclude_none=True)

@@ -7,15 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from cliffwatch.errors import InputError
-from cliffwatch.workload.schedule import (
-    PHASES,
-    Column,
-    PlanBlock,
-    endpoint_of,
-    plan_blocks,
-    schedule_hash,
-    split_users,
-)
+from cliffwatch.workload.plan import PHASES, Column, PlanBlock, joined
+from cliffwatch.workload.schedule import endpoint_of, plan_blocks, schedule_hash, split_users
 from cliffwatch.workload.spec import Workload
 from cliffwatch.workload.traces.rows import Repair, Repairs
 
@@ -176,8 +169,7 @@ def _columns(workload: Workload, limit: int, repairs: Repairs) -> tuple[PlanBloc
         raise InputError(
             "ends before its first request", field="duration", allowed="a longer duration or a higher rate"
         )
-    columns = zip(*(block.columns() for block in blocks), strict=True)
-    return PlanBlock(*(np.concatenate(column)[:limit] for column in columns)), total <= limit
+    return joined(blocks, limit), total <= limit
 
 
 def _duration_s(workload: Workload, plan: PlanBlock, complete: bool) -> float | None:

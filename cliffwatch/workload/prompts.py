@@ -27,6 +27,7 @@ __all__ = [
     "Lexicon",
     "PromptBuilder",
     "TokenCounter",
+    "assumed_lexicon",
     "build_lexicon",
     "calibrated",
     "estimated_lexicon",
@@ -97,6 +98,14 @@ class PromptBuilder:
             texts.append(prefix + own)
             total += overhead + round((shared + length) * self.lexicon.tokens_per_unit)
         return Built(prompts=tuple(texts), built_input_tokens=total)
+
+    def build_turn(self, plan: PlannedRequest) -> Built:
+        """The message of a session's later turn, which adds `plan.added_tokens` to the prompt, template included."""
+        scale = self.lexicon.tokens_per_unit
+        units = max(1, round((plan.added_tokens - self.lexicon.turn_tokens) / scale))
+        text, length = self.compose(f"{plan.request_id}/0", units)
+        before = plan.input_tokens - plan.added_tokens
+        return Built(prompts=(text,), built_input_tokens=before + self.lexicon.turn_tokens + round(length * scale))
 
     def compose(self, name: str, units: int, *, opening: bool = True) -> tuple[str, int]:
         """A text of `units` and the units it really has: words that only `name` begins with, then pooled blocks."""
@@ -236,6 +245,13 @@ def estimated_lexicon(pairs: Sequence[tuple[int, int]], chat_pairs: Sequence[tup
         chat_tokens=max(0, round(chat)),
         method="estimated",
         tokens_per_unit=slope,
+    )
+
+
+def assumed_lexicon() -> Lexicon:
+    """A lexicon for a target that neither offers a tokenizer nor counts: a token a word, as common words mostly are."""
+    return Lexicon(
+        {1: tuple(f" {word}" for word in WORDS[:LEXICON_WORDS])}, {1: WORDS[:LEXICON_WORDS]}, 0, 0, "estimated"
     )
 
 

@@ -1,100 +1,47 @@
 """The schedule: a pure, reproducible stream of planned requests, computed block by block and cut into shards.
 
 Every random quantity has a generator of its own, named and seeded from the workload's seed: changing the lengths leaves
-the arrivals as they were. Shard i of n takes the requests i, i + n, i + 2n, ... of the one stream, so any number of
-workers sends the same traffic.
+the arrivals as they were. Shard i of n takes the requests (or sessions, whole) i, i + n, i + 2n, ... of the one stream,
+so any number of workers sends the same traffic.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from itertools import repeat
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cliffwatch.errors import InputError
 from cliffwatch.records.schema import Phase
 from cliffwatch.workload.arrival_parts import TraceArrivals
 from cliffwatch.workload.arrivals import ARRIVALS
 from cliffwatch.workload.batches import draw_batches
-from cliffwatch.workload.lengths import LENGTHS
+from cliffwatch.workload.lengths import LENGTHS, draw_index
 from cliffwatch.workload.parts import Length, TraceLength
-from cliffwatch.workload.spec import Workload
+from cliffwatch.workload.plan import EXTRA_COLUMNS, MIXES, NO_PREFIX, PHASES, Column, PlanBlock, PlannedRequest
+from cliffwatch.workload.session_parts import Sessions
+from cliffwatch.workload.sessions import draw_turns, named_generator
+from cliffwatch.workload.spec import AUTO, CHAT, Workload
 from cliffwatch.workload.traces.replay import Recorded, replay
 from cliffwatch.workload.traces.rows import Repairs
 
+__all__ = [
+    "PlannedRequest",
+    "endpoint_of",
+    "phase_at",
+    "plan_blocks",
+    "schedule",
+    "schedule_hash",
+    "split_users",
+]
+
 BLOCK = 4096
 HASHED_REQUESTS = 100_000
-PHASES = (Phase.COLD, Phase.WARMUP, Phase.MEASURED)
-NO_PREFIX = -1
-Column = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedRequest:
-    """One request to send.
-
-    Lengths are tokens per prompt. `intended_ns` counts from the start of the load and is 0 in a closed loop, where a
-    user's freedom decides. The first `prefix_tokens` of each prompt are those of `prefix_group`; or, where there are
-    `prefix_blocks`, its successive parts of `prefix_block_tokens` each have these ids (equal ids, equal text), and
-    `prefix_tokens` are those that an earlier prompt began with too.
-    """
-
-    request_id: int
-    intended_ns: int
-    input_tokens: int
-    output_tokens: int
-    batch: int
-    cache: str
-    prefix_group: int | None
-    phase: Phase
-    endpoint: str
-    prefix_tokens: int = 0
-    prefix_blocks: tuple[int, ...] = ()
-    prefix_block_tokens: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class PlanBlock:
-    """Consecutive planned requests as columns of equal length; `prefix_group` is -1 where none, `phase` an index
-    into PHASES. `prefix_blocks` is empty unless a trace has them."""
-
-    request_id: Column
-    intended_ns: Column
-    input_tokens: Column
-    output_tokens: Column
-    batch: Column
-    prefix_group: Column
-    prefix_tokens: Column
-    phase: Column
-    prefix_blocks: tuple[tuple[int, ...], ...] = field(default=(), kw_only=True)
-    prefix_block_tokens: int = field(default=0, kw_only=True)
-
-    def __len__(self) -> int:
-        return len(self.request_id)
-
-    @property
-    def shared(self) -> NDArray[np.bool_]:
-        """Which requests begin as others do."""
-        shared: NDArray[np.bool_] = (self.prefix_group != NO_PREFIX) | (self.prefix_tokens > 0)
-        return shared
-
-    def columns(self) -> tuple[Column, ...]:
-        return (
-            self.request_id,
-            self.intended_ns,
-            self.input_tokens,
-            self.output_tokens,
-            self.batch,
-            self.prefix_group,
-            self.prefix_tokens,
-            self.phase,
-        )
+Generators = Callable[[str], np.random.Generator]
 
 
 def plan_blocks(workload: Workload, *, size: int = BLOCK, repairs: Repairs | None = None) -> Iterator[PlanBlock]:
@@ -102,25 +49,33 @@ def plan_blocks(workload: Workload, *, size: int = BLOCK, repairs: Repairs | Non
 
     What is set right in a trace is noted in `repairs`. Raises InputError at a line of it that cannot be used.
     """
-    rng = {name: _generator(workload.seed, name) for name in ("arrivals", "input", "output", "batch", "cache")}
+    rng = cache(partial(named_generator, workload.seed))
     limit = workload.requests
     end_ns = None if workload.duration is None or not workload.open_loop else round(workload.duration * 1e9)
-    first = 0
-    for arrived in _arrived(workload, rng["arrivals"], size, repairs):
+    if workload.sessions is not None:
+        size = max(1, size // workload.sessions.turns.bounds[1])
+    arrivals = requests = 0
+    for arrived in _arrived(workload, rng("arrivals"), size, repairs):
         times = arrived.times_ns if isinstance(arrived, Recorded) else arrived
-        count = len(times) if limit is None else min(len(times), limit - first)
+        count = len(times) if limit is None else min(len(times), limit - requests)
         if end_ns is not None:
             count = min(count, int(np.searchsorted(times, end_ns)))
         if count:
             recorded = arrived.cut(count) if isinstance(arrived, Recorded) else None
-            yield _block(workload, rng, first, times[:count], recorded)
-        first += len(times)
-        if count < len(times) or first == limit:
+            block = _block(workload, rng, (arrivals, requests), times[:count], recorded)
+            block = block if limit is None else block.first(limit - requests)
+            requests += len(block)
+            yield block
+        arrivals += len(times)
+        if count < len(times) or requests == limit:
             return
 
 
 def schedule(workload: Workload, *, shard: int = 0, shards: int = 1) -> Iterator[PlannedRequest]:
-    """Planned requests of one shard in order of time, lazily. Raises ValueError unless 0 <= shard < shards."""
+    """Planned requests of one shard in order of time, lazily; of each session its first turn, which knows the others.
+
+    Raises ValueError unless 0 <= shard < shards.
+    """
     if not 0 <= shard < shards:
         raise ValueError(f"shard {shard} of {shards}")
     return _shard(workload, shard, shards)
@@ -133,8 +88,8 @@ def phase_at(workload: Workload, request_id: int, elapsed_ns: int) -> Phase:
 
 def endpoint_of(workload: Workload, batch: int) -> str:
     """The endpoint that takes a request of `batch` prompts."""
-    if workload.endpoint == "auto":
-        return "chat" if batch == 1 else "completions"
+    if workload.endpoint == AUTO:
+        return CHAT if batch == 1 else "completions"
     return workload.endpoint
 
 
@@ -160,6 +115,8 @@ def schedule_hash(workload: Workload) -> str:
         digest.update(rows.astype("<i8").tobytes())
         if any(block.prefix_blocks):
             digest.update(repr(block.prefix_blocks[:left]).encode())
+        for name, column in block.extra.items():
+            digest.update(name.encode() + column[:left].astype("<i8").tobytes())
         left -= len(rows)
         if left <= 0:
             break
@@ -168,24 +125,59 @@ def schedule_hash(workload: Workload) -> str:
 
 def _shard(workload: Workload, shard: int, shards: int) -> Iterator[PlannedRequest]:
     for block in plan_blocks(workload):
-        offset = (shard - int(block.request_id[0])) % shards
-        blocks = block.prefix_blocks[offset::shards] or repeat(())
-        mine = zip(*(column[offset::shards].tolist() for column in block.columns()), strict=True)
-        for (index, intended, tokens, output, batch, group, prefix, phase), ids in zip(mine, blocks, strict=False):
-            yield PlannedRequest(
-                request_id=index,
-                intended_ns=intended,
-                input_tokens=tokens,
-                output_tokens=output,
-                batch=batch,
-                cache="none" if group == NO_PREFIX and not (ids and prefix) else "prefix",
-                prefix_group=None if group == NO_PREFIX else group,
-                phase=PHASES[phase],
-                endpoint=endpoint_of(workload, batch),
-                prefix_tokens=prefix,
-                prefix_blocks=ids,
-                prefix_block_tokens=block.prefix_block_tokens if ids else 0,
-            )
+        fields = _fields(workload, block, block.of_shard(shard, shards))
+        if workload.sessions is None:
+            yield from map(PlannedRequest, *fields)
+        else:
+            yield from _chained(list(zip(*fields, strict=True)))
+
+
+def _chained(turns: list[Any]) -> Iterator[PlannedRequest]:
+    """First turns, each with those that follow it."""
+    firsts: list[PlannedRequest] = []
+    then: PlannedRequest | None = None
+    for fields in reversed(turns):
+        plan = PlannedRequest(*(*fields, then))
+        then = plan if plan.turn else None
+        if then is None:
+            firsts.append(plan)
+    return reversed(firsts)
+
+
+def _fields(workload: Workload, block: PlanBlock, mine: Column) -> list[list[Any]]:
+    """The fields of the planned requests at the places `mine`, in their order."""
+    ids, intended, tokens, output, batch, groups, prefix, phase = (column[mine].tolist() for column in block.columns())
+    endpoints = {size: endpoint_of(workload, size) for size in set(batch)}
+    blocks = [block.prefix_blocks[place] for place in mine] if block.prefix_blocks else [()] * len(mine)
+    fields: list[list[Any]] = [
+        ids,
+        intended,
+        tokens,
+        output,
+        batch,
+        ["prefix" if shared else "none" for shared in block.shared[mine].tolist()],
+        [None if group == NO_PREFIX else group for group in groups],
+        [PHASES[index] for index in phase],
+        [endpoints[size] for size in batch],
+        prefix,
+        blocks,
+        [block.prefix_block_tokens if some else 0 for some in blocks],
+    ]
+    if block.extra:
+        fields += [_named(workload, name, block, mine) for name in EXTRA_COLUMNS]
+    return fields
+
+
+def _named(workload: Workload, name: str, block: PlanBlock, mine: Column) -> list[Any]:
+    """An extra column's values, by what their indexes stand for; nulls (or zeros) where the block has none."""
+    column = block.extra.get(name)
+    if column is None:
+        return [EXTRA_COLUMNS[name]] * len(mine)
+    values: list[Any] = column[mine].tolist()
+    if name not in MIXES:
+        return values
+    keys = [entry.key for entry in getattr(workload, MIXES[name])]
+    return [keys[index] for index in values]
 
 
 def _arrived(
@@ -207,30 +199,65 @@ def _lengths(workload: Workload, name: str, rng: np.random.Generator, count: int
 
 
 def _block(
-    workload: Workload, rng: dict[str, np.random.Generator], first: int, times: Column, recorded: Recorded | None
+    workload: Workload, rng: Generators, first: tuple[int, int], times: Column, recorded: Recorded | None
 ) -> PlanBlock:
+    """The requests of arrivals at `times`; `first` numbers the first arrival, and its request."""
     count = len(times)
-    ids = np.arange(first, first + count)
-    tokens = _lengths(workload, "input_tokens", rng["input"], count, recorded.input_tokens if recorded else None)
-    output = _lengths(workload, "output_tokens", rng["output"], count, recorded.output_tokens if recorded else None)
-    groups = _prefix_groups(workload, rng["cache"], count)
+    tokens = _lengths(workload, "input_tokens", rng("input"), count, recorded.input_tokens if recorded else None)
+    output = _lengths(workload, "output_tokens", rng("output"), count, recorded.output_tokens if recorded else None)
+    groups = _prefix_groups(workload, rng("cache"), count)
     shared = np.where(groups == NO_PREFIX, 0, np.floor(tokens * workload.cache.prefix_fraction)).astype(np.int64)
     blocks: tuple[tuple[int, ...], ...] = ()
     if recorded and isinstance(workload.input_tokens, TraceLength):
         blocks = recorded.blocks
         known = np.fromiter(map(bool, blocks), dtype=bool, count=count)
         groups, shared = np.where(known, NO_PREFIX, groups), np.where(known, recorded.shared_tokens, shared)
-    return PlanBlock(
+    ids = np.arange(first[1], first[1] + count)
+    block = PlanBlock(
         request_id=ids,
         intended_ns=times,
         input_tokens=tokens,
         output_tokens=output,
-        batch=draw_batches(workload.batch, tokens, rng["batch"]),
+        batch=draw_batches(workload.batch, tokens, rng("batch")),
         prefix_group=groups,
         prefix_tokens=shared,
         phase=_phase_index(workload, ids, times),
         prefix_blocks=blocks,
         prefix_block_tokens=recorded.block_tokens if recorded else 0,
+        extra=_mixes(workload, rng, count),
+    )
+    return block if workload.sessions is None else _with_turns(workload, workload.sessions, rng, first[0], block)
+
+
+def _mixes(workload: Workload, rng: Generators, count: int) -> dict[str, Column]:
+    drawn = {}
+    for name, key in MIXES.items():
+        entries = getattr(workload, key)
+        if entries is not None:
+            drawn[name] = draw_index([entry.weight for entry in entries], rng(key), count)
+    return drawn
+
+
+def _with_turns(workload: Workload, spec: Sessions, rng: Generators, first: int, block: PlanBlock) -> PlanBlock:
+    """The block of first turns with every later turn after its session's first."""
+    lengths = (spec.input_tokens or workload.input_tokens, workload.output_tokens)
+    turns = draw_turns(spec, lengths, (block.input_tokens, block.output_tokens), rng)
+    opening = turns.turn == 0
+    ids = block.request_id[0] + np.arange(len(turns))
+    waited = np.cumsum(turns.pause_ns)
+    times = block.intended_ns[turns.arrival] + waited - waited[opening][turns.arrival]
+    return PlanBlock(
+        request_id=ids,
+        intended_ns=times,
+        input_tokens=turns.input_tokens,
+        output_tokens=turns.output_tokens,
+        batch=block.batch[turns.arrival],
+        prefix_group=np.where(opening, block.prefix_group[turns.arrival], NO_PREFIX),
+        prefix_tokens=np.where(opening, block.prefix_tokens[turns.arrival], turns.input_tokens - turns.added_tokens),
+        phase=_phase_index(workload, ids, times),
+        extra={name: column[turns.arrival] for name, column in block.extra.items()}
+        | {"session": first + turns.arrival, "turn": turns.turn}
+        | {"added_tokens": turns.added_tokens, "pause_ns": turns.pause_ns},
     )
 
 
@@ -246,9 +273,3 @@ def _phase_index(workload: Workload, request_id: Any, elapsed_ns: Any) -> Any:
     measured_from = warm_from + workload.warmup.requests
     measured = (request_id >= measured_from) & (elapsed_ns >= round(workload.warmup.duration * 1e9))
     return (request_id >= warm_from) * 1 + measured * 1
-
-
-def _generator(seed: int, name: str) -> np.random.Generator:
-    """An independent generator for one named quantity."""
-    key = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little")
-    return np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, key])))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, cast
 
 import numpy as np
 from pydantic import Field, ValidationInfo, field_validator
@@ -13,10 +13,12 @@ from pydantic import Field, ValidationInfo, field_validator
 from cliffwatch.config import ConfigModel, check_config, load_config, parse_config
 from cliffwatch.cost.price import HardwareCost
 from cliffwatch.errors import InputError
+from cliffwatch.stream import DIALECTS
 from cliffwatch.units import WholeNumber
 from cliffwatch.workload.arrival_parts import Arrivals, ConcurrencyArrivals, SteadyArrivals, TraceArrivals
 from cliffwatch.workload.cancellations import Cancellations
 from cliffwatch.workload.curves import CURVES
+from cliffwatch.workload.mix_parts import Models, Priorities, Tenants
 from cliffwatch.workload.parts import (
     MAX_DURATION_S,
     MAX_REQUESTS,
@@ -28,17 +30,21 @@ from cliffwatch.workload.parts import (
     LogNormalLength,
     LogUniformLength,
     PositiveSeconds,
-    Sampling,
     Timeouts,
     TraceLength,
     Warmup,
 )
 from cliffwatch.workload.retries import Retries
+from cliffwatch.workload.sampling import Sampling
+from cliffwatch.workload.session_parts import Sessions
 from cliffwatch.workload.traces.replay import anchored
 
 __all__ = ["ConcurrencyArrivals", "Workload", "load_workload", "preset_names", "preset_text", "with_changes"]
 
 LONG_TAIL = LogUniformLength(kind="loguniform", min=1024, max=32 * 1024)
+CHAT = "chat"
+AUTO = "auto"  # chat for single prompts, completions for batches
+ENDPOINTS = (AUTO, *DIALECTS)
 SHORT_ANSWERS = LogNormalLength(kind="lognormal", median=128, sigma=0.8, min=8, max=512)
 
 
@@ -53,13 +59,17 @@ class Workload(ConfigModel):
     requests: Annotated[WholeNumber, Field(ge=1, le=MAX_REQUESTS)] | None = Field(default=None, validate_default=True)
     input_tokens: Length = Field(default=cast("Length", None), validate_default=True)
     output_tokens: Length = Field(default=cast("Length", None), validate_default=True)
+    sessions: Sessions | None = None
     batch: Batch = Field(default=cast("Batch", None), validate_default=True)
     cache: Cache = Cache()
     cold_start: ColdStart = Field(default=ColdStart(), validate_default=True)
     warmup: Warmup = Warmup()
     max_lag: PositiveSeconds = 10.0
-    endpoint: Literal["auto", "completions", "chat"] = "auto"
+    endpoint: str = AUTO
     model: Annotated[Line, Field(min_length=1, max_length=500)] | None = None
+    models: Models | None = None
+    tenants: Tenants | None = None
+    priority: Priorities | None = None
     timeouts: Timeouts = Timeouts()
     retries: Retries | None = None
     cancellations: Cancellations | None = None
@@ -95,13 +105,20 @@ class Workload(ConfigModel):
             raise ValueError(f"are a trace's, arrivals are {arrivals.kind}; allowed: with arrivals of kind trace")
         return value
 
+    @field_validator("sessions")
+    @classmethod
+    def _begin_by_arrivals(cls, value: Sessions | None, info: ValidationInfo) -> Sessions | None:
+        if value is not None and isinstance(info.data.get("arrivals"), TraceArrivals):
+            raise ValueError("cannot begin by a trace, which has every request; allowed: arrivals of another kind")
+        return value
+
     @field_validator("batch", mode="before")
     @classmethod
     def _usual_batch(cls, value: Any, info: ValidationInfo) -> Any:
         if value is not None:
             return value
-        recorded = isinstance(info.data.get("input_tokens"), TraceLength)
-        return Batch(sizes=(1,)) if recorded else Batch()
+        single = isinstance(info.data.get("input_tokens"), TraceLength) or info.data.get("sessions") is not None
+        return Batch(sizes=(1,)) if single else Batch()
 
     @field_validator("batch")
     @classmethod
@@ -109,6 +126,8 @@ class Workload(ConfigModel):
         lengths = info.data.get("input_tokens")
         if isinstance(lengths, TraceLength) and value.sizes != (1,):
             raise ValueError("would send a recorded prompt several times; allowed: sizes [1] with a trace's lengths")
+        if info.data.get("sessions") is not None and value.sizes != (1,):
+            raise ValueError("has several prompts a request; allowed: sizes [1] with sessions")
         if lengths is not None and value.sizes[0] > max(1, value.token_budget // lengths.bounds[1]):
             raise ValueError(
                 f"has no size that a prompt of {lengths.bounds[1]} tokens may take; "
@@ -136,10 +155,23 @@ class Workload(ConfigModel):
 
     @field_validator("endpoint")
     @classmethod
-    def _chat_is_single(cls, value: str, info: ValidationInfo) -> str:
+    def _takes_these_requests(cls, value: str, info: ValidationInfo) -> str:
+        if value not in ENDPOINTS:
+            raise ValueError(f"unknown; allowed: {', '.join(ENDPOINTS)}")
         batch = info.data.get("batch")
-        if value == "chat" and batch is not None and batch.sizes != (1,):
-            raise ValueError("carries one prompt a request, batch.sizes has more; allowed: chat with batch.sizes [1]")
+        if value != AUTO and not DIALECTS[value].batches and batch is not None and batch.sizes != (1,):
+            raise ValueError(
+                f"carries one prompt a request, batch.sizes has more; allowed: {value} with batch.sizes [1]"
+            )
+        if value not in {AUTO, CHAT} and info.data.get("sessions") is not None:
+            raise ValueError(f"has no conversations; allowed: {CHAT} with sessions")
+        return value
+
+    @field_validator("models")
+    @classmethod
+    def _one_way_to_name_them(cls, value: Models | None, info: ValidationInfo) -> Models | None:
+        if value is not None and info.data.get("model") is not None:
+            raise ValueError("stand beside model; allowed: one of the two")
         return value
 
     @property
@@ -158,7 +190,8 @@ class Workload(ConfigModel):
         return self.arrivals.users if isinstance(self.arrivals, ConcurrencyArrivals) else None
 
     def expected_requests(self, seconds: float) -> float | None:
-        """Requests due by so many seconds; None in a closed loop, and for a trace, which has to be read for it."""
+        """Requests due by so many seconds, the first ones of sessions only; None in a closed loop, and for a trace,
+        which has to be read for it."""
         due = due_by(self.arrivals, seconds)
         return due if math.isfinite(due) else None
 

@@ -34,8 +34,8 @@ def preparation(folder, **changes: object) -> Preparation:
     workload = Workload.model_validate({**SPEC, **changes})
     return Preparation(
         run_id="run-1", settings=Settings("w", "http://h", folder / "run", drain_s=0.1), workload=workload,
-        workload_text="", slo_text=None, origin=Origin.parse("http://h"), target=Target("m", None, None),
-        lexicon=estimated_lexicon([(1, 2), (10, 11)]), notes=(),
+        workload_text="", slo_text=None, origin=Origin.parse("http://h"), target=Target({"m": None}, None),
+        lexicons={"m": estimated_lexicon([(1, 2), (10, 11)])}, notes=(),
     )  # fmt: skip
 
 
@@ -179,7 +179,7 @@ def test_a_folder_that_was_taken_meanwhile_is_an_error_not_a_crash(tmp_path):
 def test_plans_are_found_by_id_in_any_order():
     workload = Workload.model_validate({**SPEC, "requests": 30})
     expected = {plan.request_id: plan for plan in schedule(workload)}
-    plans = Plans(workload, None)
+    plans = Plans(workload, {})
     for request_id in (3, 7, 7, 1, 29, 0, 30, 2):
         assert plans.find(request_id) == expected.get(request_id)
 

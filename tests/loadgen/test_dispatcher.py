@@ -15,9 +15,9 @@ from cliffwatch.errors import RunError
 from cliffwatch.records.schema import Outcome, Phase, RequestRow
 from cliffwatch.workload.schedule import PlannedRequest
 from cliffwatch.workload.spec import Workload
+from loadgen.composer import Prepared, fit_to_limit
 from loadgen.connection import Cancelled
 from loadgen.dispatcher import Dispatcher
-from loadgen.sender import Prepared, fit_to_limit
 
 MS = 1_000_000
 

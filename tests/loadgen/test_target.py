@@ -8,12 +8,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from cliffwatch.errors import CliffwatchError, ExitCode, InputError, UnreachableError
+from cliffwatch.workload.lexicon import WORDS
 from cliffwatch.workload.spec import Workload
 from loadgen.origin import Origin
-from loadgen.target import Probe, inspect_target
-from loadgen.tokenizing import endpoints, learn_lexicon
+from loadgen.probe import Probe
+from loadgen.target import Target, inspect_target
+from loadgen.tokenizing import endpoints, learn_lexicon, learn_lexicons
 from tests.loadgen.scripted import Served, serving, whole
 
 VLLM_MODELS = {"object": "list", "data": [{"id": "m", "owned_by": "vllm", "max_model_len": 4096}, {"id": "lora"}]}
@@ -41,19 +44,31 @@ def answering(routes: Routes, head: str = "") -> Iterator[tuple[Probe, Served]]:
         probe.close()
 
 
+def spec(**changes: object) -> Workload:
+    return Workload.model_validate({"duration": 5, "arrivals": {"kind": "constant", "rate": 1}, **changes})
+
+
+def look(probe: Probe, model: str | None = None, **changes: object) -> Target:
+    return inspect_target(probe, spec(**changes) if model is None else spec(model=model, **changes))
+
+
+def mix(*names: str) -> list[dict[str, str]]:
+    return [{"name": name} for name in names]
+
+
 def test_vllm_is_recognised_with_its_limit_and_the_token_is_sent():
     with answering({"/v1/models": VLLM_MODELS, "/version": {"version": "0.32.0"}}) as (probe, served):
-        target = inspect_target(probe, None)
-        assert (target.model, target.engine, target.limit_tokens) == ("m", "vllm 0.32.0", 4096)
-        assert inspect_target(probe, "lora").model == "lora"
+        target = look(probe)
+        assert (target.limits, target.engine) == ({"m": 4096}, "vllm 0.32.0")
+        assert look(probe, "lora").model == "lora"
         assert b"\r\nAuthorization: Bearer s3cret\r\n" in served.requests[0]
 
 
 def test_llama_cpp_is_recognised_with_the_context_of_a_slot():
     routes: Routes = {"/v1/models": LLAMA_MODELS, "/props": {"default_generation_settings": {"n_ctx": 512}}}
     with answering(routes) as (probe, _):
-        target = inspect_target(probe, None)
-        assert (target.model, target.engine, target.limit_tokens) == ("tiny", "llama.cpp", 512)
+        target = look(probe)
+        assert (target.limits, target.engine) == ({"tiny": 512}, "llama.cpp")
 
 
 @pytest.mark.parametrize(
@@ -73,7 +88,7 @@ def test_llama_cpp_is_recognised_with_the_context_of_a_slot():
 )
 def test_a_list_of_models_that_is_none_is_said_with_its_address(answer, kind, part):
     with answering({"/v1/models": answer}) as (probe, served), pytest.raises(CliffwatchError) as caught:
-        inspect_target(probe, None)
+        look(probe)
     assert type(caught.value) is kind
     assert part in str(caught.value)
     assert f"http://127.0.0.1:{served.port}/v1/models" in str(caught.value)
@@ -82,13 +97,13 @@ def test_a_list_of_models_that_is_none_is_said_with_its_address(answer, kind, pa
 
 def test_an_unknown_model_is_refused_with_those_there_are():
     with answering({"/v1/models": VLLM_MODELS}) as (probe, _), pytest.raises(InputError, match="m, lora"):
-        inspect_target(probe, "gpt")
+        look(probe, "gpt")
 
 
 def test_without_a_list_a_named_model_goes_on_and_the_record_says_so():
     with answering({}) as (probe, _):
-        target = inspect_target(probe, "mine")
-    assert (target.model, target.limit_tokens) == ("mine", None)
+        target = look(probe, "mine")
+    assert target.limits == {"mine": None}
     assert "404" in target.notes[0]
 
 
@@ -97,7 +112,7 @@ def test_a_page_instead_of_json_is_said():
     with serving(lambda sock, _: sock.sendall(page)) as served:
         probe = Probe(Origin("http", "127.0.0.1", served.port), None, None)
         with pytest.raises(InputError, match=r"not JSON.*Sign in"):
-            inspect_target(probe, None)
+            look(probe)
         probe.close()
 
 
@@ -106,16 +121,115 @@ def test_nobody_there_is_unreachable():
         port = listener.getsockname()[1]
     probe = Probe(Origin("http", "127.0.0.1", port), None, None)
     with pytest.raises(UnreachableError, match="refused") as caught:
-        inspect_target(probe, None)
+        look(probe)
     assert caught.value.exit_code == ExitCode.UNREACHABLE
     probe.close()
 
 
+def test_every_model_of_a_mix_has_its_own_limit_an_adapter_that_of_its_base():
+    listed = {
+        "data": [
+            {"id": "base", "owned_by": "vllm", "max_model_len": 8192, "parent": None},
+            {"id": "lora", "owned_by": "vllm", "max_model_len": None, "parent": "base"},
+            {"id": "other", "owned_by": "vllm", "max_model_len": 512},
+        ]
+    }
+    with answering({"/v1/models": listed}) as (probe, _):
+        target = look(probe, models=mix("lora", "other"))
+    assert (target.model, target.limits) == ("lora", {"lora": 8192, "other": 512})
+    assert target.families == {"lora": "base", "other": "other"}
+
+
+@pytest.mark.parametrize(
+    ("names", "says"), [(("m", "a", "lora"), "no such model; got 'a'"), (("x", "m", "y"), "none of these.*x, y")]
+)
+def test_models_of_a_mix_that_are_not_served_are_named(names, says):
+    with answering({"/v1/models": VLLM_MODELS}) as (probe, _), pytest.raises(InputError, match=says) as caught:
+        look(probe, models=mix(*names))
+    assert "m, lora" in str(caught.value)
+
+
+# Triton
+
+
+def config(*tensors: str, **more: object) -> dict[str, object]:
+    return {"input": [{"name": tensors[0]}], "output": [{"name": tensors[1]}], **more}
+
+
+TRITON: Routes = {
+    "/v2": {"name": "triton", "version": "2.51.0"},
+    "/v2/health/ready": ("200 OK", {}),
+    "/v2/repository/index": [
+        {"name": "preprocessing", "version": "1", "state": "READY"},
+        {"name": "ensemble", "version": "1", "state": "READY"},
+        {"name": "old", "version": "1", "state": "UNAVAILABLE", "reason": "unloaded"},
+    ],
+    "/v2/models/preprocessing/config": config("QUERY", "INPUT_ID"),
+    "/v2/models/ensemble/config": config("text_input", "text_output", max_batch_size=8),
+}
+SINGLE = {"endpoint": "triton", "batch": {"sizes": [1]}}
+
+
+def test_triton_is_asked_in_its_own_way_and_the_text_model_found():
+    with answering(TRITON) as (probe, served):
+        target = look(probe, **SINGLE)
+        assert (target.limits, target.engine) == ({"ensemble": None}, "triton 2.51.0")
+        assert "does not say" in target.notes[0]
+        assert look(probe, "ensemble", **SINGLE).model == "ensemble"
+    assert not any(b" /v1/" in request for request in served.requests)
+
+
+@pytest.mark.parametrize(
+    ("changes", "model", "kind", "says"),
+    [
+        ({"/v2/health/ready": ("503 Service Unavailable", {})}, None, UnreachableError, "not ready"),
+        ({"/v2/health/ready": ("400 Bad Request", {})}, "ensemble", UnreachableError, "not ready"),
+        (
+            {"/v2/models/ensemble/config": config("a", "b")},
+            None,
+            InputError,
+            "got 'preprocessing, ensemble'.*text_input",
+        ),
+        ({"/v2/repository/index": ("404 Not Found", {})}, None, InputError, "--model NAME"),
+        (
+            {"/v2/models/preprocessing/config": config("text_input", "text_output")},
+            None,
+            InputError,
+            "preprocessing, en",
+        ),
+        ({}, "preprocessing", InputError, "has no such model.*allowed: ensemble"),
+        ({}, "nothing", InputError, "has no such model"),
+    ],
+)
+def test_a_triton_that_cannot_serve_is_said(changes, model, kind, says):
+    with answering(TRITON | changes) as (probe, _), pytest.raises(kind, match=says):
+        look(probe, model, **SINGLE)
+
+
+def test_a_server_that_is_no_triton_is_said():
+    with answering({"/v1/models": VLLM_MODELS}) as (probe, _), pytest.raises(InputError, match="no Triton"):
+        look(probe, **SINGLE)
+
+
+# TensorRT-LLM
+
+
+def test_tensorrt_llm_is_recognised_and_counts_by_its_own_tokenize_and_by_requests():
+    listed = {"object": "list", "data": [{"id": "llama", "object": "model", "owned_by": "tensorrt_llm"}]}
+    routes: Routes = {
+        "/v1/models": listed,
+        "/version": {"version": "1.3.0"},
+        "/_internal/tokenize": lambda body: {"count": words(body["prompt"]) + 1},
+        "/v1/chat/completions": generate(1, 4),
+    }
+    with answering(routes) as (probe, _):
+        target = look(probe)
+        lexicon, notes = learn_lexicon(probe, target.model, spec(), None)
+    assert (target.limits, target.engine) == ({"llama": None}, "tensorrt-llm 1.3.0")
+    assert (lexicon.method, lexicon.special_tokens, lexicon.chat_tokens, notes) == ("server_tokenize", 1, 11, ())
+
+
 # lengths
-
-
-def spec(**changes: object) -> Workload:
-    return Workload.model_validate({"duration": 5, "arrivals": {"kind": "constant", "rate": 1}, **changes})
 
 
 def words(text: str) -> int:
@@ -161,9 +275,9 @@ def test_llama_cpps_form_of_tokenize_and_its_template():
 
 def generate(per_word: float, extra: int):
     def behave(body):
-        text = body.get("prompt") or body["messages"][0]["content"]
-        more = extra if "prompt" in body else extra + 7
-        return {"usage": {"prompt_tokens": round(words(text) * per_word) + more}}
+        said = [body["prompt"]] if "prompt" in body else [message["content"] for message in body["messages"]]
+        more = extra if "prompt" in body else extra + 7 + 5 * (len(said) - 1)
+        return {"usage": {"prompt_tokens": round(sum(map(words, said)) * per_word) + more}}
 
     return behave
 
@@ -202,3 +316,55 @@ def test_a_token_the_models_list_did_not_ask_for_is_asked_for_by_the_first_reque
     routes: Routes = {"/v1/chat/completions": ("401 Unauthorized", {"error": {"message": "no key"}})}
     with answering(routes) as (probe, _), pytest.raises(InputError, match="no key"):
         learn_lexicon(probe, "m", spec(batch={"sizes": [1]}), None)
+
+
+SESSIONS = {"sessions": {"turns": {"kind": "fixed", "value": 3}}}
+
+
+def test_what_a_turn_gains_is_counted_by_tokenize_without_generating():
+    def tokenize(body):  # a template of 3 tokens a message, and 2 that ask for the answer
+        said = [message["content"] for message in body.get("messages", [])]
+        return {"count": words(body["prompt"]) + 1 if "prompt" in body else sum(words(t) + 3 for t in said) + 2}
+
+    with answering({"/tokenize": tokenize}) as (probe, served):
+        lexicon, _ = learn_lexicon(probe, "m", spec(**SESSIONS), None)
+    assert (lexicon.chat_tokens, lexicon.turn_tokens) == (5, 6)
+    assert not any(b"/v1/" in request for request in served.requests)
+
+
+def test_what_a_turn_gains_is_measured_where_nothing_counts_a_chat():
+    with answering({"/v1/chat/completions": generate(1, 2)}) as (probe, _):
+        lexicon, _ = learn_lexicon(probe, "m", spec(**SESSIONS), None)
+    assert (lexicon.chat_tokens, lexicon.turn_tokens) == (9, 10)
+
+
+def test_models_of_one_family_are_learned_once():
+    asked = []
+
+    def tokenize(body):
+        asked.append(body["model"])
+        extra = {"lora-a": 1, "other": 3}[body["model"]]
+        return {"count": words(body["prompt"]) + extra} if "prompt" in body else {}
+
+    target = Target({"lora-a": 1, "lora-b": 1, "other": 1}, None, families={"lora-a": "base", "lora-b": "base"})
+    with answering({"/tokenize": tokenize}) as (probe, _):
+        lexicons, _ = learn_lexicons(probe, target, spec(endpoint="completions"), None)
+    assert set(asked) == {"lora-a", "other"}
+    assert lexicons["lora-a"] is lexicons["lora-b"]
+    assert [lexicons[name].special_tokens for name in target.limits] == [1, 1, 3]
+
+
+def test_a_server_that_never_counts_is_taken_at_a_token_a_word_and_the_record_says_so(tmp_path):
+    vocabulary = {"<s>": 0, "?": 1, **{word: number for number, word in enumerate(WORDS, 2)}}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, "?"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 0)])
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    with answering(TRITON) as (probe, served):
+        lexicon, notes = learn_lexicon(probe, "ensemble", spec(**SINGLE), None)
+        exact, also = learn_lexicon(probe, "ensemble", spec(**SINGLE), tmp_path)
+    assert (lexicon.method, lexicon.tokens_per_unit, lexicon.special_tokens) == ("estimated", 1.0, 0)
+    assert "estimated at a token a common word" in notes[0]
+    assert (exact.method, exact.special_tokens) == ("tokenizer_file", 1)
+    assert "counts no tokens" in also[0]
+    assert not any(b"generate" in request for request in served.requests)

@@ -32,6 +32,11 @@ class Plan:
     batch: int = 2
     output_tokens: int = 9
     phase: Phase = Phase.MEASURED
+    model: str | None = None
+    tenant: str | None = "t"
+    priority: int | None = -1
+    session: int | None = 5
+    turn: int | None = 0
 
     @property
     def intended_ns(self) -> int:

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cliffwatch.records.schema import Phase
+from cliffwatch.workload.plan import PHASES
 from cliffwatch.workload.schedule import (
-    PHASES,
     PlannedRequest,
     phase_at,
     plan_blocks,
@@ -182,11 +182,15 @@ def test_two_seeds_have_two_hashes(first: int, second: int) -> None:
         ({"batch": {"sizes": [1]}}, {"batch"}),
         ({"cache": {"prefix_share": 1, "prefix_fraction": 0.8}}, {"prefix_group", "prefix_tokens"}),
         ({"input_tokens": {"kind": "fixed", "value": 999}}, {"input_tokens", "batch", "prefix_tokens"}),
+        ({"models": [{"name": "a"}, {"name": "b", "weight": 3}]}, {"model"}),
+        ({"tenants": [{"name": "a"}, {"name": "b"}]}, {"tenant"}),
+        ({"priority": [{"value": 0}, {"value": -5}]}, {"priority"}),
     ],
 )
 def test_changing_one_quantity_leaves_the_others(changes: dict[str, object], changed: set[str]) -> None:
     workload = with_changes(load_workload("longtail"), duration=None, requests=2000, warmup={})
     names = ["intended_ns", "input_tokens", "output_tokens", "batch", "prefix_group", "prefix_tokens"]
+    names += ["model", "tenant", "priority"]
 
     def columns(workload: Workload) -> dict[str, list[object]]:
         return {name: [getattr(plan, name) for plan in schedule(workload)] for name in names}
