@@ -2,65 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
+from pydantic import BeforeValidator, ValidationInfo, field_validator
 
 from cliffwatch.config import ConfigModel
-from cliffwatch.units import Number, Seconds
-from cliffwatch.workload.parts import MAX_DURATION_S, Length, PositiveSeconds, TraceLength
+from cliffwatch.workload.parts import Length, TraceLength
+from cliffwatch.workload.times import FixedTime, Time
 
 MAX_TURNS = 1000
-_PauseSeconds = Annotated[Seconds, Field(ge=0, le=MAX_DURATION_S)]
 
 
-class FixedPause(ConfigModel):
-    """Every pause is `value`."""
-
-    kind: Literal["fixed"]
-    value: _PauseSeconds
-
-
-class ExponentialPause(ConfigModel):
-    """Memoryless pauses of this mean."""
-
-    kind: Literal["exponential"]
-    mean: PositiveSeconds
-
-
-class UniformPause(ConfigModel):
-    """Any pause from min to max alike."""
-
-    kind: Literal["uniform"]
-    min: _PauseSeconds
-    max: _PauseSeconds
-
-    @field_validator("max")
-    @classmethod
-    def _ordered(cls, value: float, info: ValidationInfo) -> float:
-        low = info.data.get("min")
-        if low is not None and value < low:
-            raise ValueError(f"is below min; allowed: at least {low:g}")
-        return value
-
-
-class LogNormalPause(ConfigModel):
-    """exp(normal) about `median`; `sigma` is the deviation of the logarithm."""
-
-    kind: Literal["lognormal"]
-    median: PositiveSeconds
-    sigma: Annotated[Number, Field(gt=0, le=5)]
-
-
-def _plain_pause(value: Any) -> Any:
+def _plain_time(value: Any) -> Any:
     return value if isinstance(value, dict | ConfigModel) else {"kind": "fixed", "value": value}
-
-
-Pause: TypeAlias = Annotated[
-    FixedPause | ExponentialPause | UniformPause | LogNormalPause,
-    Field(discriminator="kind"),
-    BeforeValidator(_plain_pause),
-]
 
 
 class Sessions(ConfigModel):
@@ -72,7 +26,7 @@ class Sessions(ConfigModel):
     """
 
     turns: Length
-    think_time: Pause = FixedPause(kind="fixed", value=0.0)
+    think_time: Annotated[Time, BeforeValidator(_plain_time)] = FixedTime(kind="fixed", value=0.0)
     input_tokens: Length | None = None
     history: Literal["grow"] = "grow"
 

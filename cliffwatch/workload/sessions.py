@@ -9,47 +9,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cliffwatch.workload.lengths import LENGTHS
 from cliffwatch.workload.parts import MAX_DURATION_S, Length
-from cliffwatch.workload.session_parts import (
-    ExponentialPause,
-    FixedPause,
-    LogNormalPause,
-    Sessions,
-    UniformPause,
-)
+from cliffwatch.workload.session_parts import Sessions
 
 Column = NDArray[np.int64]
 Rng = np.random.Generator
-
-
-def fixed(spec: FixedPause, _rng: Rng, size: int) -> NDArray[np.float64]:
-    return np.full(size, spec.value)
-
-
-def exponential(spec: ExponentialPause, rng: Rng, size: int) -> NDArray[np.float64]:
-    return rng.exponential(spec.mean, size)
-
-
-def uniform(spec: UniformPause, rng: Rng, size: int) -> NDArray[np.float64]:
-    return rng.uniform(spec.min, spec.max, size)
-
-
-def lognormal(spec: LogNormalPause, rng: Rng, size: int) -> NDArray[np.float64]:
-    return spec.median * np.exp(spec.sigma * rng.standard_normal(size))
-
-
-PAUSES: dict[str, Callable[[Any, Rng, int], NDArray[np.float64]]] = {
-    "fixed": fixed,
-    "exponential": exponential,
-    "uniform": uniform,
-    "lognormal": lognormal,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +69,7 @@ def draw_turns(
         column[is_first] = opening
         column[~is_first] = LENGTHS[length.kind](length, rng(name), later)
     pause_ns = np.zeros_like(turn)
-    drawn_s = PAUSES[spec.think_time.kind](spec.think_time, rng("think"), later)
+    drawn_s = [spec.think_time.quantile(share) for share in rng("think").random(later).tolist()]
     pause_ns[~is_first] = np.rint(np.minimum(drawn_s, MAX_DURATION_S) * 1e9)
     said = np.cumsum(added + output)
     before = (said - added - output)[starts]  # said in all sessions before each one
