@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 
 from cliffwatch.records.conditions import OK
 from cliffwatch.records.schema import Phase
-from cliffwatch.stats.mser import Cut, kendall_p, mser
+from cliffwatch.stats.mser import SMALLEST_S, Cut, kendall_p, mser
 
 # A warm-up that leaves less than this share of the measured requests in the cut is taken to cover it: it moves no P95.
 UNCOVERED = 0.01
@@ -23,7 +23,6 @@ TREND_BATCHES = 20
 TREND_P = 0.01
 TREND_CHANGE = 0.10
 MIN_TREND = 5 * TREND_BATCHES
-SMALLEST_S = 1e-9  # a logarithm needs a positive number; nothing is shorter than the clock's tick
 
 Array = np.ndarray[Any, Any]
 

@@ -116,6 +116,14 @@ def meets_all(slo: SloFile, *, open_loop: bool) -> str:
     return _kept([_Sql(one, open_loop=open_loop, client_errors=slo.count_client_errors) for one in slo.objectives])
 
 
+def marks(slo: SloFile, *, open_loop: bool) -> tuple[str, ...]:
+    """For each objective an expression over a row: 1 where the request is good, -1 where bad, 0 outside of it."""
+    found = [_Sql(one, open_loop=open_loop, client_errors=slo.count_client_errors) for one in slo.objectives]
+    return tuple(
+        f"CASE WHEN NOT ({one.within}) THEN 0 WHEN {one.good} THEN 1 WHEN {one.bad} THEN -1 ELSE 0 END" for one in found
+    )
+
+
 def _kept(objectives: list[_Sql]) -> str:
     return " AND ".join([OK, *(one.kept for one in objectives)])
 

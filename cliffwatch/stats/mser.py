@@ -18,6 +18,7 @@ import numpy as np
 BATCH = 5
 MAX_BATCHES = 200_000  # beyond a million values the batches grow, in multiples of five
 MIN_BATCHES = 20
+SMALLEST_S = 1e-9  # a logarithm needs a positive number; nothing is shorter than the clock's tick
 Series = np.ndarray[Any, Any]
 
 
