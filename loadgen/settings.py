@@ -9,7 +9,8 @@ from typing import Any
 
 from cliffwatch.errors import InputError
 from cliffwatch.units import parse_seconds
-from cliffwatch.workload.spec import Workload, load_workload, with_changes
+from cliffwatch.workload.arrival_parts import SteadyArrivals
+from cliffwatch.workload.spec import ENDPOINTS, Workload, load_workload, with_changes
 
 DEFAULT_DRAIN = "5s"
 DEFAULT_LINGER = "15s"  # three times the interval of the scrape configuration in deploy/
@@ -21,12 +22,12 @@ OPTIONS: dict[str, tuple[str, str]] = {
     "out": ("DIR", "Folder of the run; new or empty."),
     "slo": ("FILE", "SLO file, or the name of a preset: the run is judged by it."),
     "model": ("NAME", "Model to ask for; the first of /v1/models unless given."),
-    "endpoint": ("NAME", "auto, completions or chat; as the workload says unless given."),
+    "endpoint": ("NAME", f"{', '.join(ENDPOINTS)}; as the workload says unless given."),
     "tokenizer": ("FILE", "A tokenizer.json, for servers without /tokenize."),
     "ca-file": ("FILE", "Certificates of an authority to trust for TLS."),
     "token-file": ("FILE", "File with the bearer token; else CLIFFWATCH_API_KEY or OPENAI_API_KEY."),
     "duration": ("TIME", "Instead of the workload's: how long to send."),
-    "rate": ("NUMBER", "Instead of the workload's: requests a second."),
+    "rate": ("NUMBER", "Instead of the workload's: requests (or sessions) a second."),
     "metrics": ("[HOST:]PORT", "Where Prometheus may scrape live metrics; on 127.0.0.1 unless HOST is given."),
     "metrics-linger": ("TIME", f"How long metrics stay after the run for a last scrape ({DEFAULT_LINGER})."),
     "drain": ("TIME", f"How long requests in flight may go on when a run is stopped early ({DEFAULT_DRAIN})."),
@@ -86,7 +87,7 @@ class Settings:
         if self.duration is not None and "requests" in workload.model_fields_set:
             changes["requests"] = None
         if self.rate is not None:
-            if workload.rate is None:
+            if not isinstance(workload.arrivals, SteadyArrivals):
                 allowed = "a workload whose arrivals have one rate: constant, poisson, gamma"
                 message = f"has no meaning for {workload.arrivals.kind} arrivals"
                 raise InputError(message, field="--rate", value=self.rate, allowed=allowed)

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from cliffwatch.config import check_config
 from cliffwatch.errors import InputError
-from cliffwatch.workload.arrival_parts import TraceArrivals
+from cliffwatch.workload.arrival_parts import SteadyArrivals, TraceArrivals
 from cliffwatch.workload.fitting import fit
 from cliffwatch.workload.picture import render, render_fit, repair_lines
 from cliffwatch.workload.preview import preview
@@ -60,11 +60,12 @@ def check(workload: str = _WORKLOAD) -> None:
 def _pace(spec: Workload) -> str:
     if spec.users:
         return f"{spec.users:,} users in a closed loop"
-    if spec.rate is not None:
-        return f"{spec.arrivals.kind} arrivals, {spec.rate:g}/s"
-    expected = spec.expected_requests(spec.duration) if spec.duration else None
+    kind = f"{spec.arrivals.kind} arrivals{'' if spec.sessions is None else ' of sessions'}"
+    if isinstance(spec.arrivals, SteadyArrivals):
+        return f"{kind}, {spec.arrivals.rate:g}/s"
+    expected = spec.expected_arrivals(spec.duration) if spec.duration else None
     mean = f", {expected / spec.duration:.4g}/s on average" if expected and spec.duration else ""
-    return f"{spec.arrivals.kind} arrivals{mean}"
+    return f"{kind}{mean}"
 
 
 @app.command()

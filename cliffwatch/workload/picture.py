@@ -12,12 +12,14 @@ from rich.text import Text
 
 from cliffwatch.units import format_seconds, format_tokens
 from cliffwatch.workload.fitting import Fit
-from cliffwatch.workload.preview import GridRow, Lengths, Preview
+from cliffwatch.workload.preview import GridRow, Lengths, Preview, SessionsPlan
 from cliffwatch.workload.traces.rows import Repair
 
 UNKNOWN = "–"
 LEVELS = " ▁▂▃▄▅▆▇█"
 BAR = 16
+MIX_SHOWN = 8
+_MIX_WORDS = {"model": "models", "tenant": "tenants", "priority": "priorities"}
 
 
 def render(preview: Preview) -> RenderableType:
@@ -88,7 +90,10 @@ def _load(preview: Preview) -> Iterator[tuple[str, str]]:
         yield "arrivals", f"closed loop, {preview.users:,} users: the server's pace decides"
     else:
         asked = "" if preview.rate_asked is None else f" {_rate(preview.rate_asked)} asked,"
-        yield "arrivals", f"{preview.arrivals},{asked} {_rate(preview.rate_achieved)} planned"
+        what = "" if preview.sessions is None else " of sessions"
+        yield "arrivals", f"{preview.arrivals}{what},{asked} {_rate(preview.rate_achieved)} planned"
+    if preview.sessions is not None:
+        yield "sessions", _sessions_line(preview.sessions)
     if preview.gaps:
         gaps = preview.gaps
         yield "gaps", f"CV {_number(gaps.cv)} (n = {gaps.n:,})"
@@ -100,8 +105,20 @@ def _load(preview: Preview) -> Iterator[tuple[str, str]]:
     yield "endpoints", ", ".join(f"{name} {count:,}" for name, count in sorted(preview.by_endpoint.items()))
     share = f"{preview.prefix_share:.1%} of requests (n = {preview.n:,})"
     yield "shared prefix", f"{share}, {preview.shared_input_tokens:,} tokens" if preview.prefix_requests else "none"
+    for name, counts in preview.mixes.items():
+        shares = ", ".join(f"{key} {count:,}" for key, count in counts.items())
+        yield _MIX_WORDS[name], shares if len(counts) <= MIX_SHOWN else f"{len(counts):,} of them"
     yield "tokens", f"{preview.total_input_tokens:,} in, up to {preview.total_output_tokens:,} out"
     yield "prompts", f"{preview.prompts:,}"
+
+
+def _sessions_line(sessions: SessionsPlan) -> str:
+    turns, added = sessions.turns, sessions.added_tokens
+    line = f"{sessions.n:,} of {turns.min:,} to {turns.max:,} turns, mean {turns.mean:.3g}"
+    if added is None:
+        return line
+    pause = format_seconds(sessions.mean_pause_s)
+    return f"{line}; a later one adds {added.min:,} to {added.max:,} tokens, {pause} after the answer on average"
 
 
 def _rows(rows: Iterator[tuple[str, str]]) -> Table:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from cliffwatch.errors import InputError
-from cliffwatch.workload.plan import PHASES, Column, PlanBlock, joined
+from cliffwatch.workload.arrival_parts import SteadyArrivals
+from cliffwatch.workload.plan import MIXES, PHASES, Column, PlanBlock, joined
 from cliffwatch.workload.schedule import endpoint_of, plan_blocks, schedule_hash, split_users
 from cliffwatch.workload.spec import Workload
 from cliffwatch.workload.traces.rows import Repair, Repairs
@@ -55,6 +56,17 @@ class GridRow:
 
 
 @dataclass(frozen=True)
+class SessionsPlan:
+    """`n` sessions: requests in each, tokens that a turn after the first adds, and the mean pause before it; null where
+    there is no such turn."""
+
+    n: int
+    turns: Lengths
+    added_tokens: Lengths | None
+    mean_pause_s: float | None
+
+
+@dataclass(frozen=True)
 class ShardPlan:
     """One worker's part. `users` in a closed loop only."""
 
@@ -74,7 +86,10 @@ class Preview:
         rate_asked, rate_achieved: requests a second on average over `duration_s`, the second from the planned
             arrivals; null in a closed loop.
         by_phase: null where the clock decides it while running (a closed loop with a warm-up by time).
-        shared_input_tokens: those of `total_input_tokens` that are a shared prefix.
+        shared_input_tokens: those of `total_input_tokens` that are a shared prefix, or were said before in a session.
+        mixes: requests by model, tenant and priority, where the workload has such a mix.
+        sessions: null where every arrival is one request; where it begins a session, rates, gaps and arrivals over time
+            are those of sessions, and prompts hold answers as long as asked.
         arrivals_over_time: arrivals in equal parts of `duration_s`.
         repairs: what was set right in a trace, as far as it was read.
     """
@@ -103,6 +118,8 @@ class Preview:
     prefix_requests: int
     prefix_share: float
     shared_input_tokens: int
+    mixes: dict[str, dict[str, int]]
+    sessions: SessionsPlan | None
     grid: tuple[GridRow, ...]
     arrivals_over_time: tuple[int, ...]
     shards: tuple[ShardPlan, ...]
@@ -120,9 +137,10 @@ def preview(workload: Workload, *, shards: int = 1, limit: int = MAX_PREVIEWED) 
     repairs = Repairs()
     plan, complete = _columns(workload, limit, repairs)
     n = len(plan)
+    starts = plan.intended_ns if workload.sessions is None else plan.intended_ns[plan.extra["turn"] == 0]
     duration = _duration_s(workload, plan, complete)
     asked = _mean_rate(workload, duration)
-    gaps = _gaps(plan.intended_ns, asked or n / duration, duration) if workload.open_loop and duration else None
+    gaps = _gaps(starts, asked or len(starts) / duration, duration) if workload.open_loop and duration else None
     prefixed = int(plan.shared.sum())
     return Preview(
         name=workload.name,
@@ -136,7 +154,7 @@ def preview(workload: Workload, *, shards: int = 1, limit: int = MAX_PREVIEWED) 
         expected_requests=n if complete else _expected(workload),
         duration_s=duration,
         rate_asked=asked,
-        rate_achieved=_planned_rate(workload, n, duration, gaps),
+        rate_achieved=_planned_rate(workload, len(starts), duration, gaps),
         gaps=gaps,
         input_tokens=_lengths(plan.input_tokens),
         output_tokens=_lengths(plan.output_tokens),
@@ -149,8 +167,10 @@ def preview(workload: Workload, *, shards: int = 1, limit: int = MAX_PREVIEWED) 
         prefix_requests=prefixed,
         prefix_share=prefixed / n,
         shared_input_tokens=int((plan.prefix_tokens * plan.batch).sum()),
+        mixes=_mixes(workload, plan),
+        sessions=None if workload.sessions is None else _sessions(plan),
         grid=_grid(plan),
-        arrivals_over_time=_over_time(plan.intended_ns, duration) if workload.open_loop and duration else (),
+        arrivals_over_time=_over_time(starts, duration) if workload.open_loop and duration else (),
         shards=tuple(_shard(workload, plan, shard, shards) for shard in range(shards)),
         repairs=tuple(repairs),
     )
@@ -177,7 +197,7 @@ def _duration_s(workload: Workload, plan: PlanBlock, complete: bool) -> float | 
         return workload.duration
     if workload.duration is not None and complete and len(plan) != workload.requests:
         return workload.duration
-    return float(plan.intended_ns[-1]) / 1e9
+    return float(plan.intended_ns.max()) / 1e9
 
 
 def _expected(workload: Workload) -> float | None:
@@ -186,12 +206,12 @@ def _expected(workload: Workload) -> float | None:
 
 
 def _mean_rate(workload: Workload, duration_s: float | None) -> float | None:
-    expected = workload.expected_requests(duration_s) if duration_s else None
+    expected = workload.expected_arrivals(duration_s) if duration_s else None
     return expected / duration_s if expected and duration_s else None
 
 
 def _planned_rate(workload: Workload, n: int, duration_s: float | None, gaps: Gaps | None) -> float | None:
-    if workload.rate is None:
+    if not isinstance(workload.arrivals, SteadyArrivals):
         return n / duration_s if workload.open_loop and duration_s else None
     return 1 / gaps.mean_s if gaps and gaps.mean_s else None
 
@@ -236,6 +256,27 @@ def _by_phase(workload: Workload, phase: Column) -> dict[str, int] | None:
     return {str(name): int((phase == index).sum()) for index, name in enumerate(PHASES)}
 
 
+def _mixes(workload: Workload, plan: PlanBlock) -> dict[str, dict[str, int]]:
+    found = {}
+    for name, field in MIXES.items():
+        if name in plan.extra:
+            counts = _counts(plan.extra[name])
+            found[name] = {str(entry.key): counts.get(i, 0) for i, entry in enumerate(getattr(workload, field))}
+    return found
+
+
+def _sessions(plan: PlanBlock) -> SessionsPlan:
+    later = plan.extra["turn"] > 0
+    turns = np.unique(plan.extra["session"], return_counts=True)[1]
+    pauses_ns = plan.extra["pause_ns"][later]
+    return SessionsPlan(
+        n=len(turns),
+        turns=_lengths(turns),
+        added_tokens=_lengths(plan.extra["added_tokens"][later]) if later.any() else None,
+        mean_pause_s=float(pauses_ns.mean()) / 1e9 if later.any() else None,
+    )
+
+
 def _grid(plan: PlanBlock) -> tuple[GridRow, ...]:
     """Doublings of the input length by batch size."""
     doubling = np.frexp(plan.input_tokens.astype(np.float64))[1] - 1
@@ -249,10 +290,10 @@ def _over_time(intended_ns: Column, duration_s: float) -> tuple[int, ...]:
 
 
 def _shard(workload: Workload, plan: PlanBlock, shard: int, shards: int) -> ShardPlan:
-    mine = slice(shard, None, shards)
+    mine = plan.of_shard(shard, shards)
     return ShardPlan(
         shard=shard,
-        requests=len(plan.request_id[mine]),
+        requests=len(mine),
         input_tokens=int((plan.input_tokens[mine] * plan.batch[mine]).sum()),
         users=None if workload.users is None else split_users(workload.users, shard, shards),
     )

@@ -181,8 +181,9 @@ class Workload(ConfigModel):
 
     @property
     def rate(self) -> float | None:
-        """Requests a second asked for, where it is one rate: None for rates that change, and in a closed loop."""
-        return getattr(self.arrivals, "rate", None)
+        """Requests a second asked for, where it is one rate: None for rates that change, in a closed loop, and for
+        sessions, whose later turns wait for answers."""
+        return None if self.sessions is not None else getattr(self.arrivals, "rate", None)
 
     @property
     def users(self) -> int | None:
@@ -190,8 +191,11 @@ class Workload(ConfigModel):
         return self.arrivals.users if isinstance(self.arrivals, ConcurrencyArrivals) else None
 
     def expected_requests(self, seconds: float) -> float | None:
-        """Requests due by so many seconds, the first ones of sessions only; None in a closed loop, and for a trace,
-        which has to be read for it."""
+        """Requests due by so many seconds; None in a closed loop, for sessions, and for a trace (it has to be read)."""
+        return None if self.sessions is not None else self.expected_arrivals(seconds)
+
+    def expected_arrivals(self, seconds: float) -> float | None:
+        """Requests, or sessions, due to begin by so many seconds; None in a closed loop, and for a trace."""
         due = due_by(self.arrivals, seconds)
         return due if math.isfinite(due) else None
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import random
 import time
-from itertools import pairwise
+from dataclasses import replace
+from itertools import islice, pairwise
 
 import gevent
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cliffwatch.errors import RunError
 from cliffwatch.records.schema import Outcome, Phase, RequestRow
-from cliffwatch.workload.schedule import PlannedRequest
+from cliffwatch.workload.schedule import PlannedRequest, schedule
 from cliffwatch.workload.spec import Workload
 from loadgen.composer import Prepared, fit_to_limit
 from loadgen.connection import Cancelled
@@ -45,8 +47,11 @@ class Fakes:
         self.sent_ms: dict[int, float] = {}
         self.phases: dict[int, Phase] = {}
         self.now = self.most = 0
+        self.plans: dict[int, PlannedRequest] = {}
+        self.ends_at: int | None = None  # the turn that sessions have not
 
     def prepare(self, planned):
+        self.plans[planned.request_id] = planned
         return Prepared(planned, b"", planned.input_tokens)
 
     def send(self, prepared, *, intended_ns, phase, t0_ns):
@@ -62,6 +67,10 @@ class Fakes:
             outcome = Outcome.CANCELLED
         self.now -= 1
         return self.row(prepared, outcome, intended_ns)
+
+    def following(self, request_id):
+        then = self.plans.pop(request_id).then
+        return None if then is None or then.turn == self.ends_at else self.prepare(then)
 
     def unsent(self, prepared, outcome, error, *, intended_ns, now_ns):
         return self.row(prepared, outcome, intended_ns)
@@ -165,6 +174,87 @@ def test_a_closed_loop_ends_by_time_and_tells_warm_up_by_it():
     assert fakes.phases[0] is Phase.COLD
     assert {fakes.phases[i] for i in fakes.sent_ms if i and fakes.sent_ms[i] < 190} == {Phase.WARMUP}
     assert {fakes.phases[i] for i in fakes.sent_ms if fakes.sent_ms[i] > 220} == {Phase.MEASURED}
+
+
+CHAT = {"turns": {"kind": "fixed", "value": 3}, "think_time": "50ms"}
+
+
+def conversations(count: int, spec: Workload, gap_ms: float = 0) -> list[PlannedRequest]:
+    """The first turns of sessions that begin `gap_ms` apart."""
+    return [
+        replace(one, intended_ns=int(index * gap_ms * MS)) for index, one in enumerate(islice(schedule(spec), count))
+    ]
+
+
+def test_a_turn_is_due_its_think_time_after_the_answer_and_sessions_keep_their_arrivals():
+    fakes = Fakes(service_s=0.08)
+    spec = workload(sessions=CHAT)
+    dispatcher(fakes, conversations(4, spec, 20), spec).run(time.monotonic_ns())
+    assert sorted(fakes.issues) == list(range(12))
+    for first in range(0, 12, 3):
+        assert fakes.sent_ms[first] - first / 3 * 20 < 15  # a session does not wait for another one's answer
+        for turn in (first + 1, first + 2):
+            due_ms = fakes.sent_ms[turn - 1] + 80 + 50
+            assert due_ms - 1 <= fakes.sent_ms[turn] < due_ms + 25
+
+
+def test_turns_keep_exactly_to_ended_plus_think_time():
+    class Ended(Fakes):
+        def row(self, prepared, outcome, intended_ns):
+            return msgspec.structs.replace(super().row(prepared, outcome, intended_ns), ended_ns=intended_ns + 3 * MS)
+
+    fakes = Ended()
+    spec = workload(sessions=CHAT)
+    dispatcher(fakes, conversations(1, spec), spec).run(time.monotonic_ns())
+    assert [row.intended_ns for row in fakes.rows] == [0, 53 * MS, 106 * MS]
+
+
+def test_a_session_that_ends_early_issues_nothing_more():
+    fakes = Fakes(service_s=0.001)
+    fakes.ends_at = 1
+    spec = workload(sessions=CHAT)
+    subject = dispatcher(fakes, conversations(3, spec), spec)
+    subject.run(time.monotonic_ns())
+    assert sorted(fakes.issues) == sorted(row.request_id for row in fakes.rows) == [0, 3, 6]
+    assert not subject.cut_short
+
+
+def test_turns_beyond_the_duration_are_not_issued():
+    fakes = Fakes(service_s=0.001)
+    spec = workload(sessions={**CHAT, "think_time": "300ms"}, duration="200ms")
+    dispatcher(fakes, conversations(2, spec), spec).run(time.monotonic_ns())
+    assert sorted(fakes.issues) == [0, 3]
+
+
+def test_a_late_turn_ends_its_session():
+    fakes = Fakes(service_s=0.001)
+    spec = workload(sessions=CHAT, max_lag="10ms")
+    dispatcher(fakes, conversations(2, spec), spec).run(time.monotonic_ns() - 500 * MS)
+    assert fakes.outcomes == {0: Outcome.LATE, 3: Outcome.LATE}
+
+
+def test_stopping_ends_sessions_between_turns_and_counts_every_turn_once():
+    fakes = Fakes(service_s=0.02)
+    spec = workload(sessions={**CHAT, "think_time": "50s"})
+    subject = dispatcher(fakes, conversations(5, spec), spec)
+    job = gevent.spawn(subject.run, time.monotonic_ns())
+    gevent.sleep(0.1)
+    started = time.monotonic()
+    subject.stop(drain_s=5)
+    job.join(timeout=2)
+    assert job.ready() and subject.cut_short
+    assert time.monotonic() - started < 1
+    assert sorted(fakes.issues) == sorted(fakes.outcomes) == [0, 3, 6, 9, 12]
+
+
+def test_users_of_a_closed_loop_run_whole_sessions():
+    fakes = Fakes(service_s=0.005)
+    spec = workload(
+        sessions={**CHAT, "think_time": "5ms"}, arrivals={"kind": "concurrency", "users": 2}, requests=18, duration=None
+    )
+    dispatcher(fakes, schedule(spec), spec).run(time.monotonic_ns())
+    assert sorted(fakes.outcomes) == list(range(18))
+    assert fakes.most == 2
 
 
 def gaps_ms(fakes: Fakes) -> list[float]:
