@@ -28,8 +28,8 @@ class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
     """Totals of one worker. Latencies are sketches in seconds; TTFT and E2E count from the intended time.
 
     `counted` is there where live metrics were asked for. `failure` says why a worker could not go on; `closed` that its
-    shard is written and nothing more will come;
-    `cut_short` that it was stopped before its part of the schedule was done.
+    shard is written and nothing more will come; `cut_short` that it was stopped before its part of the schedule was
+    done. `pause_s` is the longest time that its process stood still during the run, from `pause_began_unix_ns` on.
     """
 
     run_id: str
@@ -50,6 +50,8 @@ class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
     failure: str | None = None
     closed: bool = False
     cut_short: bool = False
+    pause_s: float = 0.0
+    pause_began_unix_ns: int = 0
 
 
 class Recorder(Protocol):

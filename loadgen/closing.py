@@ -1,26 +1,125 @@
-"""How a run is closed when something went wrong: recovered from its folder, its lost requests given their shape."""
+"""How a run is closed: what its workers left is counted, and lost requests are given their shape."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+
+import gevent
 
 from cliffwatch.config import check_config
 from cliffwatch.errors import RunError
 from cliffwatch.records.folder import close_run
-from cliffwatch.records.manifest import FILE_NAME, Manifest, RunState, read_manifest
+from cliffwatch.records.manifest import FILE_NAME, Manifest, RunState, WorkerInfo, read_manifest
+from cliffwatch.workload.handover import shared_plans
 from cliffwatch.workload.schedule import PlannedRequest, schedule
 from cliffwatch.workload.spec import Workload
+from loadgen.accounting import Board
 from loadgen.composer import fit_to_limit
+from loadgen.lease import PAUSE_S
+from loadgen.members import Part, Roster
+from loadgen.preparation import Preparation
+
+_CLOSE_ATTEMPTS = 5
 
 
-def unclosed(run_dir: Path, reason: str | None, error: RunError) -> RunError:
-    text = f"the run could not be closed ({error}); what was recorded is kept"
-    return RunError(
-        text if reason is None else f"{reason}; {text}",
-        file=run_dir,
-        allowed="cliffwatch run --recover DIR, once the cause is gone",
+@dataclass(slots=True)
+class Ending:
+    """Why and when a run ended: `stop_reason` of an early end, `end_ns` after the run's zero, which is `t0_unix_ns`
+    where it began; `partial_reason` is what the manifest says."""
+
+    stop_reason: str | None
+    end_ns: int | None
+    t0_unix_ns: int | None
+    partial_reason: str | None = None
+
+    def count_losses(self, roster: Roster, *, elapsed_ns: int) -> None:
+        """Settle what is still open, and put in words what was lost."""
+        for part in roster.open_parts():
+            part.lost = True
+        parts = [part for part in roster.parts.values() if not part.handed_over]
+        lost = [part for part in parts if part.lost]
+        self.partial_reason = self.stop_reason
+        if self.stop_reason is None and parts and len(lost) == len(parts):
+            # not a run that ended by itself: its exit code says so, and nothing later was to be sent
+            self.stop_reason = self.partial_reason = "every worker died or was stopped"
+            self.end_ns = elapsed_ns
+            for part in lost:
+                part.lost = not part.closed
+        elif self.stop_reason is None and lost:
+            numbers = ", ".join(str(part.number) for part in lost)
+            self.partial_reason = f"worker {numbers} died or was stopped, the others went on"
+
+
+def close(preparation: Preparation, roster: Roster, board: Board, ending: Ending) -> Manifest:
+    """Close the files of a run. Raises RunError where that cannot be done, saying whether what was recorded is kept."""
+    run_dir = preparation.settings.out
+    parts = roster.parts.values()
+    last_end_ns = board.totals().last_end_ns
+    for attempt in range(_CLOSE_ATTEMPTS):
+        try:
+            return close_run(
+                run_dir,
+                state=RunState.COMPLETE if ending.partial_reason is None else RunState.PARTIAL,
+                partial_reason=ending.partial_reason,
+                workers=[_info(part, board) for part in parts],
+                load_s=last_end_ns / 1e9 if last_end_ns else None,
+                plans=Plans(preparation.workload, preparation.target.limits).find,
+                assigned={p.number: _ids(preparation.workload, p, ending) for p in parts if p.lost},
+                warnings=[*roster.events, *_pauses(board, ending.t0_unix_ns or 0)],
+            )
+        except RunError as error:  # a worker with a full disk lets go of its journal only when it ends
+            if attempt == _CLOSE_ATTEMPTS - 1:
+                raise _unclosed(run_dir, ending.partial_reason, error) from error
+            gevent.sleep(1.0)
+    raise AssertionError("unreachable")
+
+
+def _info(part: Part, board: Board) -> WorkerInfo:
+    report = board.reports.get(part.number)
+    return WorkerInfo(
+        shard=part.number,
+        host=part.host,
+        pid=part.pid,
+        state=part.state,
+        rows=0,
+        health=None if report is None else report.health,
+        clock=None if report is None else report.clock,
     )
+
+
+def _ids(workload: Workload, part: Part, ending: Ending) -> Iterator[int]:
+    """The ids that a part should have sent by the end. In a closed loop nobody can say: none."""
+    if not workload.open_loop or ending.t0_unix_ns is None:
+        return
+    for plan in shared_plans(workload, part.ids):
+        if plan is not None:
+            if ending.end_ns is not None and plan.intended_ns > ending.end_ns:
+                return
+            yield plan.request_id
+
+
+def _pauses(board: Board, t0_unix_ns: int) -> list[str]:
+    """Which workers stood still for long, and when; one process once."""
+    found: dict[tuple[str, int], str] = {}
+    for report in board.reports.values():
+        if report.pause_s >= PAUSE_S:
+            found[report.host, report.pid] = (
+                f"worker {report.shard} on {report.host} (pid {report.pid}) stood still for {report.pause_s:.1f} s "
+                f"from {(report.pause_began_unix_ns - t0_unix_ns) / 1e9:.1f} s on: what was due then was late or sent "
+                "late, and what was in flight was timed late"
+            )
+    return list(found.values())
+
+
+def _unclosed(run_dir: Path, reason: str | None, error: RunError) -> RunError:
+    if (run_dir / FILE_NAME).is_file():
+        text, allowed = "what was recorded is kept", "cliffwatch run --recover DIR, once the cause is gone"
+    else:
+        text, allowed = "its folder was removed while it went on, and with it what was recorded", "running it again"
+    text = f"the run could not be closed ({error}); {text}"
+    return RunError(text if reason is None else f"{reason}; {text}", file=run_dir, allowed=allowed)
 
 
 def recover_run(run_dir: Path) -> Manifest:

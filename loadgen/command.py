@@ -73,6 +73,7 @@ def run(
     worker_metrics: str = typer.Option(
         "", "--worker-metrics", metavar="[HOST:]PORT", help="The same of each worker here, at PORT, PORT + 1 and so on."
     ),
+    on_worker_loss: str = typer.Option("", metavar=OPTIONS["on-worker-loss"][0], help=_help("on-worker-loss")),
     recover: str = typer.Option(
         "", metavar="DIR", help="Close a run that was killed or met a full disk; sends nothing."
     ),
@@ -87,7 +88,7 @@ def run(
     given = {
         "workload": workload, "target": target, "out": out, "slo": slo, "model": model, "endpoint": endpoint,
         "tokenizer": tokenizer, "ca_file": ca_file, "insecure": insecure or None, "duration": duration, "rate": rate,
-        "drain": drain, "metrics": metrics, "metrics_linger": metrics_linger,
+        "drain": drain, "metrics": metrics, "metrics_linger": metrics_linger, "on_worker_loss": on_worker_loss,
     }  # fmt: skip
     try:
         if recover:
@@ -175,7 +176,7 @@ class _Run:
             self._await_workers()
             if self._interrupted is not None:
                 return ExitCode.INTERRUPTED
-            self._runner.start(self._wanted, min(self._wanted, 100))
+            self._master.begin()  # not Locust's own start: its users, and what it says of them, have no part in this
             coordinator = self._conduct()
             if coordinator.error is not None:
                 raise coordinator.error

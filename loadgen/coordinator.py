@@ -1,55 +1,35 @@
-"""The master's side of a run: assign shards, start, watch, stop, and close the run whatever became of the workers."""
+"""The master's side of a run: give out its parts, start, watch, hand over what dead workers left, stop, close."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import gevent
 import gevent.event
 
-from cliffwatch.errors import CliffwatchError, RunError
+from cliffwatch.errors import CliffwatchError
 from cliffwatch.records.counted import MergedCounts
-from cliffwatch.records.folder import close_run, create_run
-from cliffwatch.records.manifest import Manifest, RunState, WorkerInfo, write_manifest
-from cliffwatch.workload.schedule import schedule
+from cliffwatch.records.folder import create_run
+from cliffwatch.records.manifest import Manifest, write_manifest
+from cliffwatch.workload.handover import Share
 from loadgen import messages
-from loadgen.accounting import Board, Totals
-from loadgen.closing import Plans, unclosed
+from loadgen.accounting import Board, Totals, WorkerReport
+from loadgen.closing import Ending, close
+from loadgen.lease import Pulse
+from loadgen.losses import Losses
+from loadgen.members import Member, Part, Roster
 from loadgen.metrics.recount import recount
 from loadgen.preparation import Preparation
 
 READY_WITHIN_S = 60.0
 CLOSE_MARGIN_S = 30.0  # to fold a large shard, after the drain
-SILENT_S = 15.0  # without a word from a worker that Locust misses, it counts as dead
 _START_DELAY_S = 0.3
 _TICK_S = 0.1
-_CLOSE_ATTEMPTS = 5
 logger = logging.getLogger("cliffwatch")
-
-
-@dataclass(slots=True)
-class Member:
-    """A worker that takes part in the run."""
-
-    client_id: str
-    shard: int
-    host: str | None = None
-    pid: int | None = None
-    ready: bool = False
-    refusal: str | None = None
-    closed: bool = False
-    cut_short: bool = False  # closed before its part was done
-    dead: bool = False
-    missed_since_s: float | None = None
-
-    @property
-    def over(self) -> bool:
-        return self.closed or self.dead
 
 
 class Coordinator:
@@ -73,11 +53,14 @@ class Coordinator:
         self.error: CliffwatchError | None = None
         self.preparation = preparation
         self._runner = runner
+        self._remote = hasattr(runner, "clients")
         self._board = Board(preparation.run_id, preparation.edges())
-        self._members = {client_id: Member(client_id, shard) for shard, client_id in enumerate(client_ids)}
+        self._roster = Roster(client_ids)
+        self._losses = Losses(self._roster, preparation, self._assign)
         self._end_processes = end_processes
         self._finished = gevent.event.Event()
         self._stop_reason: str | None = None
+        self._t0_ns = 0  # the run's zero on our monotonic clock, which all of it is timed by
         self._t0_unix_ns: int | None = None
         self._end_ns: int | None = None  # since zero: when an early stop was asked for
 
@@ -102,11 +85,11 @@ class Coordinator:
     @property
     def members(self) -> tuple[Member, ...]:
         """Every worker of the run, dead ones included."""
-        return tuple(self._members.values())
+        return tuple(self._roster)
 
     def totals(self) -> Totals:
         """What the workers reported so far."""
-        return self._board.totals({member.shard for member in self._members.values() if member.dead})
+        return self._board.totals(self._roster.gone_shards())
 
     def conduct(self) -> None:
         """Run from assignment to closed manifest. Never raises for what can go wrong: see `error`."""
@@ -130,7 +113,7 @@ class Coordinator:
         if not again:
             self._stop_reason = reason
             self._end_ns = max(0, int(self.elapsed_s * 1e9))
-        self._tell(messages.STOP, {"now": again})
+        self._stop_workers(now=again)
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Until `conduct` has returned."""
@@ -138,151 +121,133 @@ class Coordinator:
 
     # what workers say
 
-    def on_ready(self, client_id: str, data: dict[str, Any]) -> None:
-        member = self._members.get(client_id)
-        if member is not None and data.get("run_id") in {None, self.preparation.run_id}:
-            member.host, member.pid, member.refusal = data.get("host"), data.get("pid"), data.get("refusal")
-            member.ready = True
+    def on_beat(self, client_id: str, beat: messages.Beat) -> messages.Renewal:
+        """A worker lives; one that is not known yet joins. The answer says which of its parts it may go on with."""
+        member = self._roster.members.get(client_id)
+        if member is None and not self._finished.is_set():
+            member = self._join(client_id, beat)
+        if member is not None:
+            member.host, member.pid, member.silent_s = beat.host, beat.pid, 0.0
+        ours = member is not None and beat.run_id == self.preparation.run_id and not self._finished.is_set()
+        held = self._roster.held(client_id, beat.shards) if ours else []
+        return messages.Renewal(run_id=beat.run_id, asked=beat.shards, held=held, sent_ns=beat.sent_ns)
 
-    def on_report(self, data: object) -> None:
+    def on_ready(self, client_id: str, data: object) -> None:
+        ready = messages.read(data, messages.Ready)
+        if ready is None or ready.run_id != self.preparation.run_id:
+            return
+        part = self._roster.part_of(client_id, ready.shard)
+        if part is not None and not part.ready:
+            member = self._roster.holder(part)
+            part.host, part.pid, part.refusal = ready.host, ready.pid, ready.refusal
+            part.ready, member.silent_s = True, 0.0
+            member.host, member.pid, member.unfit = ready.host, ready.pid, member.unfit or ready.refusal is not None
+            if self._t0_unix_ns is not None and ready.refusal is None:
+                self._go(part)
+
+    def on_report(self, data: object) -> WorkerReport | None:
         report = self._board.take(data, self.elapsed_s)
         if report is not None and report.failure and self._stop_reason is None:
             self.interrupt(f"worker {report.shard} could not go on: {report.failure}")
+        return report
 
     def on_closed(self, client_id: str, data: object) -> None:
-        self.on_report(data)
-        member = self._members.get(client_id)
-        report = None if member is None else self._board.reports.get(member.shard)
-        if member is not None:
-            member.closed, member.cut_short = True, report is not None and report.cut_short
+        report = self.on_report(data)
+        part = None if report is None else self._roster.part_of(client_id, report.shard)
+        if report is not None and part is not None:
+            part.closed, part.cut_short = True, report.cut_short
+            if part.cut_short and not part.settled and self._stop_reason is None:
+                self._roster.holder(part).unfit = True  # stopped by somebody else: it is about to leave
 
     def on_process_ended(self, pid: int) -> None:
-        """A worker process of our own has ended; if it had not closed its shard, it is dead."""
-        known = [member for member in self._members.values() if member.pid == pid]
-        for member in known or [member for member in self._members.values() if not member.ready]:
-            member.dead = not member.closed
+        """A worker process of our own has ended; what it had not closed is gone."""
+        known = [member for member in self._roster if member.pid == pid]
+        for member in known or [member for member in self._roster if member.pid is None]:
+            member.dead = True
 
     # the run
 
     def _start(self) -> None:
-        preparation, now_ns = self.preparation, time.time_ns()
-        manifest = preparation.manifest(now_ns)
-        create_run(self.run_dir, manifest, preparation.workload_text, preparation.slo_text)
-        shards = len(self._members)
-        for member in self._members.values():
-            assignment = preparation.assignment(member.shard, shards)
-            self._runner.send_message(messages.ASSIGN, messages.plain(assignment), client_id=member.client_id)
+        manifest = self.preparation.manifest(time.time_ns())
+        create_run(self.run_dir, manifest, self.preparation.workload_text, self.preparation.slo_text)
+        members = list(self._roster)
+        users = self.preparation.workload.users
+        shares = Share(0, 1).split(len(members) if users is None else min(len(members), users))
+        for member, share in zip(members, shares, strict=False):
+            self._assign(self._roster.give(member, share, share))
         self._await_ready()
-        refusals = [f"worker {m.shard} on {m.host}: {m.refusal}" for m in self._members.values() if m.refusal]
-        for member in self._members.values():
-            member.dead = member.dead or bool(member.refusal)
+        refusals = [f"worker {p.number} on {p.host}: {p.refusal}" for p in self._roster.parts.values() if p.refusal]
         if refusals or self._stop_reason is not None:
             self._stop_reason = self._stop_reason or refusals[0]
-            self._tell(messages.STOP, {"now": True})  # again: a worker may have got the first before its assignment
-        else:
-            delay_ns = int(_START_DELAY_S * 1e9)
-            t0_ns, self._t0_unix_ns = time.monotonic_ns() + delay_ns, time.time_ns() + delay_ns
-            write_manifest(self.run_dir, manifest.model_copy(update={"t0_unix_ns": self._t0_unix_ns}))
-            self._tell(messages.GO, {"t0_ns": t0_ns, "t0_unix_ns": self._t0_unix_ns})
+            self._stop_workers(now=True)  # again: a worker may have got the first before its assignment
+            return
+        delay_ns = int(_START_DELAY_S * 1e9)
+        self._t0_ns, self._t0_unix_ns = time.monotonic_ns() + delay_ns, time.time_ns() + delay_ns
+        write_manifest(self.run_dir, manifest.model_copy(update={"t0_unix_ns": self._t0_unix_ns}))
+        for part in self._roster.parts.values():
+            self._go(part)
 
     def _await_ready(self) -> None:
         deadline_s = time.monotonic() + READY_WITHIN_S
-        while not all(member.ready or member.dead for member in self._members.values()):
-            self._note_missing()
+        parts = self._roster.parts.values()
+        while not all(part.ready or self._roster.holder(part).dead for part in parts):
             if time.monotonic() > deadline_s:
                 break
             gevent.sleep(0.02)
-        for member in self._members.values():
-            if not member.ready:
-                member.dead = True
-                self._stop_reason = self._stop_reason or f"worker {member.shard} ended or did not answer before the run"
+        for part in parts:
+            if not part.ready:
+                part.lost = True
+                self._stop_reason = self._stop_reason or f"worker {part.number} ended or did not answer before the run"
 
     def _watch(self) -> None:
-        """Until every worker has closed its shard or is dead; after a stop, no longer than the drain allows."""
+        """Until every part is closed, lost or handed over; after a stop, no longer than the drain allows."""
         deadline_s: float | None = None
-        while not all(member.over for member in self._members.values()):
-            self._note_missing()
-            if self._stop_reason is not None:
+        pulse = Pulse()
+        while True:
+            stopping = self._stop_reason is not None
+            self._losses.look(pulse.tick() if self._remote else 0.0, self.elapsed_s, stopping=stopping)
+            if not self._roster.open_parts() and (stopping or all(p.settled for p in self._roster.parts.values())):
+                return
+            if stopping:
                 grace_s = self.preparation.settings.drain_s + CLOSE_MARGIN_S
                 deadline_s = deadline_s or time.monotonic() + grace_s
                 if time.monotonic() > deadline_s:
                     return
             gevent.sleep(_TICK_S)
 
-    def _note_missing(self) -> None:
-        """Locust drops or marks workers that are silent; one that stays so is dead."""
-        clients = getattr(self._runner, "clients", None)
-        if clients is None:
-            return
-        for member in self._members.values():
-            client = clients.get(member.client_id)
-            if client is not None and client.state != "missing":
-                member.missed_since_s = None
-                continue
-            member.missed_since_s = member.missed_since_s or time.monotonic()
-            if time.monotonic() - member.missed_since_s > SILENT_S:
-                member.dead = True
-
     def _close(self) -> Manifest:
-        members = self._members.values()
-        dead = [member for member in members if not member.closed]
-        if dead and self._end_processes is not None:
-            self._end_processes({member.pid for member in dead if member.pid is not None})
-        reason = self._stop_reason
-        early = [member for member in members if member.cut_short] if reason is None else []
-        gone = [*dead, *early]
-        if reason is None and len(gone) == len(members):
-            reason, gone = "every worker died or was stopped", dead
-            self._stop_reason = reason  # not a run that ended by itself: its exit code says so
-            self._end_ns = max(0, int(self.elapsed_s * 1e9))
-        elif reason is None and gone:
-            shards = ", ".join(str(member.shard) for member in gone)
-            reason = f"worker {shards} died or was stopped, the others went on"
-        attempts = 0
-        while True:
-            attempts += 1
-            try:
-                return self._close_files(reason, gone)
-            except RunError as error:  # a worker with a full disk lets go of its journal only when it ends
-                if attempts == _CLOSE_ATTEMPTS:
-                    raise unclosed(self.run_dir, reason, error) from error
-                gevent.sleep(1.0)
+        ending = Ending(self._stop_reason, self._end_ns, self._t0_unix_ns)
+        ending.count_losses(self._roster, elapsed_ns=max(0, int(self.elapsed_s * 1e9)))
+        self._stop_reason = ending.stop_reason
+        if self._end_processes is not None:
+            unclosed = (part for part in self._roster.parts.values() if not part.closed)
+            self._end_processes({part.pid for part in unclosed if part.pid is not None})
+        return close(self.preparation, self._roster, self._board, ending)
 
-    def _close_files(self, reason: str | None, gone: list[Member]) -> Manifest:
-        last_end_ns = self._board.totals().last_end_ns
-        return close_run(
-            self.run_dir,
-            state=RunState.COMPLETE if reason is None else RunState.PARTIAL,
-            partial_reason=reason,
-            workers=[self._info(member, lost=member in gone) for member in self._members.values()],
-            load_s=last_end_ns / 1e9 if last_end_ns else None,
-            plans=Plans(self.preparation.workload, self.preparation.target.limits).find,
-            assigned={member.shard: self._ids(member.shard) for member in gone} if self._t0_unix_ns else {},
-        )
+    def _join(self, client_id: str, beat: messages.Beat) -> Member:
+        member = self._roster.join(client_id)
+        if self.preparation.settings.on_worker_loss == "redistribute":
+            does = "it stands by to take over the part of a worker that dies"
+        else:
+            does = "it stands by and sends nothing, since the part of a worker that dies counts as lost"
+        self._roster.note(self.elapsed_s, f"a worker on {beat.host} (pid {beat.pid}) joined: {does}")
+        text = f"the run had begun before this worker joined: {does} (--on-worker-loss)"
+        self._send(messages.STANDBY, messages.Standby(run_id=self.preparation.run_id, text=text), client_id)
+        return member
 
-    def _info(self, member: Member, *, lost: bool) -> WorkerInfo:
-        report = self._board.reports.get(member.shard)
-        return WorkerInfo(
-            shard=member.shard,
-            host=member.host,
-            pid=member.pid,
-            state="lost" if lost else "finished",
-            rows=0,
-            health=None if report is None else report.health,
-            clock=None if report is None else report.clock,
-        )
+    def _assign(self, part: Part) -> None:
+        assignment = self.preparation.assignment(part.number, part.ids, part.users)
+        self._send(messages.ASSIGN, assignment, part.client_id)
 
-    def _ids(self, shard: int) -> Iterator[int]:
-        """The ids that a shard should have sent by the end. In a closed loop nobody can say: none."""
-        workload = self.preparation.workload
-        if not workload.open_loop:
-            return
-        for plan in schedule(workload, shard=shard, shards=len(self._members)):
-            if self._end_ns is not None and plan.intended_ns > self._end_ns:
-                return
-            yield plan.request_id
+    def _go(self, part: Part) -> None:
+        assert self._t0_unix_ns is not None  # noqa: S101
+        run_id, t0_ns, t0_unix_ns = self.preparation.run_id, self._t0_ns, self._t0_unix_ns
+        go = messages.Go(run_id=run_id, shard=part.number, t0_ns=t0_ns, t0_unix_ns=t0_unix_ns)
+        self._send(messages.GO, go, part.client_id)
 
-    def _tell(self, kind: str, data: dict[str, Any] | None) -> None:
-        for member in self._members.values():
-            if not member.over:
-                self._runner.send_message(kind, data, client_id=member.client_id)
+    def _stop_workers(self, *, now: bool) -> None:
+        for client_id in {part.client_id for part in self._roster.open_parts()}:
+            self._send(messages.STOP, messages.Stop(now=now), client_id)
+
+    def _send(self, kind: str, message: Any, client_id: str) -> None:
+        self._runner.send_message(kind, messages.plain(message), client_id=client_id)

@@ -9,7 +9,7 @@ In either, what is sent may be the first turn of a session: the next ones follow
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from time import monotonic_ns
 from typing import Protocol
 
@@ -19,13 +19,16 @@ from gevent.pool import Group
 
 from cliffwatch.errors import CliffwatchError
 from cliffwatch.records.schema import Outcome, Phase, RequestRow
-from cliffwatch.workload.closed import first_start_ns, next_start_ns
-from cliffwatch.workload.schedule import PlannedRequest, phase_at, split_users
+from cliffwatch.workload.closed import joining_start_ns, next_start_ns
+from cliffwatch.workload.schedule import PlannedRequest, phase_at
 from cliffwatch.workload.spec import ConcurrencyArrivals, Workload
 from loadgen.accounting import Recorder
 from loadgen.composer import Prepared
 from loadgen.connection import NS_PER_S, Cancelled
+from loadgen.lease import Lease
 from loadgen.timer import make_timer
+
+_LEASE_LOOK_S = 0.05
 
 
 class Requests(Protocol):
@@ -57,17 +60,19 @@ class Dispatcher:
         requests: Requests,
         recorder: Recorder,
         *,
-        shard: int = 0,
-        shards: int = 1,
+        users: Sequence[int] = (),
+        lease: Lease | None = None,
         now_ns: Callable[[], int] = monotonic_ns,
     ) -> None:
+        """`users` of a closed loop are those to run here; nothing is issued beyond `lease` (None: never ends)."""
         self.failure: str | None = None
         self.cut_short = False
         self._workload = workload
         self._plans = plans
         self._requests = requests
         self._recorder = recorder
-        self._shard, self._shards = shard, shards
+        self._users = users
+        self._lease = lease or Lease()
         self._now_ns = now_ns
         self._t0_ns = 0
         self._stopping = Event()
@@ -86,10 +91,14 @@ class Dispatcher:
         if not self._arrivals.successful():
             self.failure = self.failure or f"the dispatcher failed: {self._arrivals.exception!r}"
 
-    def stop(self, drain_s: float) -> None:
-        """Issue nothing more; let requests in flight end for `drain_s`, then cancel them. Returns when all ended."""
+    def cease(self) -> None:
+        """Issue nothing from this moment on."""
         self._stopping.set()
         self.cut_short = self.cut_short or not self._arrivals or not self._arrivals.ready() or bool(self._flights)
+
+    def stop(self, drain_s: float) -> None:
+        """Issue nothing more; let requests in flight end for `drain_s`, then cancel them. Returns when all ended."""
+        self.cease()
         if self._arrivals is not None:
             self._arrivals.kill()
         self._flights.join(timeout=drain_s)
@@ -164,13 +173,13 @@ class Dispatcher:
             timer.wait_until(self._t0_ns)
         finally:
             timer.close()
-        for number in range(split_users(arrivals.users, self._shard, self._shards)):
-            self._flights.spawn(self._user, arrivals, self._shard + number * self._shards)
+        for user in self._users:
+            self._flights.spawn(self._user, arrivals, user)
 
     def _user(self, arrivals: ConcurrencyArrivals, user: int) -> None:
         """One user of a closed loop: a request, a pause, the next request, until time or the plans run out."""
         workload = self._workload
-        due_ns = first_start_ns(arrivals, user)
+        due_ns = joining_start_ns(arrivals, user, self._now_ns() - self._t0_ns)
         for done, planned in enumerate(self._plans, 1):
             if (prepared := self._prepare(planned)) is None:
                 return
@@ -195,12 +204,23 @@ class Dispatcher:
         return self._now_ns() - self._t0_ns if row.ended_ns is None else row.ended_ns
 
     def _record_issue(self, request_id: int, intended_ns: int) -> bool:
+        """Leave to send, on record. The lease is looked at again after that: what was recorded while it ran out, and
+        is not sent now, is known to the master; what it did not find recorded is sent by others only."""
+        if self._now_ns() >= self._lease.until_ns and not self._hold():
+            return False
         try:
             self._recorder.issued(request_id, intended_ns)
         except CliffwatchError as error:
             self._give_up(error)
             return False
-        return True
+        return self._now_ns() < self._lease.until_ns or self._hold()
+
+    def _hold(self) -> bool:
+        """Issue nothing until the master has been heard again. False when told to stop instead."""
+        while not self._stopping.wait(_LEASE_LOOK_S):
+            if self._now_ns() < self._lease.until_ns:
+                return True
+        return False
 
     def _record_end(self, row: RequestRow) -> None:
         try:

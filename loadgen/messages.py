@@ -1,4 +1,8 @@
-"""The messages between master and workers; Locust carries them."""
+"""The messages between master and workers; Locust carries them. None holds a secret.
+
+A *part* is a piece of the schedule with a number of its own, which is also its shard's. A part that is handed over gets
+new numbers, never its old one: so a message about a part can only mean that part, however late it comes.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +12,73 @@ import msgspec
 
 # master to worker
 ASSIGN = "cliffwatch_assign"  # Assignment: answer with READY
-GO = "cliffwatch_go"  # {"t0_ns", "t0_unix_ns"}: the run's zero on the master's monotonic and wall clocks
-STOP = "cliffwatch_stop"  # {"now"}: issue no more, let what is in flight end for the drain time (not if now), close
+GO = "cliffwatch_go"  # Go: send the part
+STOP = "cliffwatch_stop"  # Stop: issue no more, close
+RENEWAL = "cliffwatch_renewal"  # Renewal: the answer to a beat
+STANDBY = "cliffwatch_standby"  # Standby: there is nothing to send for you now
 CLOCK_ANSWER = "cliffwatch_clock_answer"  # ClockAnswer
 
 # worker to master
-READY = "cliffwatch_ready"  # {"run_id", "shard", "host", "pid", "refusal"}: refusal is None, or why it cannot take part
+READY = "cliffwatch_ready"  # Ready
 CLOSED = "cliffwatch_closed"  # WorkerReport: the shard is complete
+BEAT = "cliffwatch_beat"  # Beat, every few seconds, with or without a run
 CLOCK_QUESTION = "cliffwatch_clock_question"  # ClockQuestion
 
-# in Locust's own periodic report: WorkerReport
+# in Locust's own periodic report: a list of WorkerReport, one a part
 REPORT_KEY = "cliffwatch"
 
 Message = TypeVar("Message", bound=msgspec.Struct)
+
+
+class Ready(msgspec.Struct, frozen=True, kw_only=True):
+    """`refusal` is None, or why the worker cannot send this part."""
+
+    run_id: str
+    shard: int
+    host: str
+    pid: int
+    refusal: str | None = None
+
+
+class Go(msgspec.Struct, frozen=True, kw_only=True):
+    """`t0_ns` and `t0_unix_ns` are the run's zero on the master's monotonic and wall clocks, the same for all parts."""
+
+    run_id: str
+    shard: int
+    t0_ns: int
+    t0_unix_ns: int
+
+
+class Stop(msgspec.Struct, frozen=True, kw_only=True):
+    """What is in flight may end for the drain time, or not at all if `now`."""
+
+    now: bool
+
+
+class Beat(msgspec.Struct, frozen=True, kw_only=True):
+    """A worker lives, and holds these parts of this run. `sent_ns` is its own monotonic clock."""
+
+    run_id: str | None
+    shards: list[int]
+    host: str
+    pid: int
+    sent_ns: int
+
+
+class Renewal(msgspec.Struct, frozen=True, kw_only=True):
+    """The beat of `sent_ns` was heard; of the parts `asked` about, those `held` are still the worker's own."""
+
+    run_id: str | None
+    asked: list[int]
+    held: list[int]
+    sent_ns: int
+
+
+class Standby(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a worker has nothing to send, in words for whoever started it."""
+
+    run_id: str
+    text: str
 
 
 class ClockQuestion(msgspec.Struct, frozen=True, kw_only=True):

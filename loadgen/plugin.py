@@ -16,6 +16,7 @@ from typing import Any
 import gevent
 import gevent.event
 from locust import User, task
+from locust.runners import HEARTBEAT_LIVENESS, WorkerNode
 
 from cliffwatch.errors import CliffwatchError, ExitCode
 from loadgen import messages
@@ -63,12 +64,17 @@ class Master:
         answer_questions(self._runner)
         self._runner.register_message(messages.READY, self._on_ready)
         self._runner.register_message(messages.CLOSED, self._on_closed)
+        self._runner.register_message(messages.BEAT, self._on_beat)
         environment.events.worker_report.add_listener(self._on_worker_report)
         environment.events.test_start.add_listener(self._on_test_start)
         environment.events.test_stopping.add_listener(self._on_test_stopping)
         environment.events.quitting.add_listener(self._on_quitting)
 
     def _on_test_start(self, **_: object) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """Conduct a run from here on, in the background."""
         self._idle.clear()
         gevent.spawn(self._run)
 
@@ -121,8 +127,22 @@ class Master:
             self.coordinator.on_closed(msg.node_id, msg.data)
 
     def _on_worker_report(self, data: dict[str, Any], **_: object) -> None:
-        if self.coordinator is not None and messages.REPORT_KEY in data:
-            self.coordinator.on_report(data[messages.REPORT_KEY])
+        reports = data.get(messages.REPORT_KEY)
+        if self.coordinator is not None and isinstance(reports, list):
+            for report in reports:
+                self.coordinator.on_report(report)
+
+    def _on_beat(self, msg: Any, **_: object) -> None:
+        beat = messages.read(msg.data, messages.Beat)
+        if beat is None:
+            return
+        if msg.node_id not in self._runner.clients:  # it outlived a break of over a minute, or another master
+            self._runner.clients[msg.node_id] = WorkerNode(msg.node_id, heartbeat_liveness=HEARTBEAT_LIVENESS)
+        if self.coordinator is not None:
+            renewal = self.coordinator.on_beat(msg.node_id, beat)
+        else:
+            renewal = messages.Renewal(run_id=beat.run_id, asked=beat.shards, held=[], sent_ns=beat.sent_ns)
+        self._runner.send_message(messages.RENEWAL, messages.plain(renewal), client_id=msg.node_id)
 
 
 def add_arguments(parser: Any) -> None:
@@ -157,7 +177,7 @@ def attach(environment: Any) -> None:
     if master is not None and worker is not None:
         gevent.spawn(master.poll, worker)
     if worker is not None and exposed:
-        _expose(address, lambda: worker_text(worker.newest))
+        _expose(address, lambda: worker_text(worker.had))
     elif master is not None and address:
         master.metrics = _expose(address, lambda: master_text(master.coordinator))
 
@@ -193,9 +213,9 @@ class _PlainMaster:
         """In a single process nobody sends the worker's reports: fetch them."""
         while True:
             gevent.sleep(_LOCAL_REPORT_S)
-            report = worker.report()
-            if report is not None and self._master.coordinator is not None:
-                self._master.coordinator.on_report(messages.plain(report))
+            for report in worker.reports():
+                if self._master.coordinator is not None:
+                    self._master.coordinator.on_report(messages.plain(report))
 
     def _prepare(self) -> Preparation:
         target = self._options.get("target") or self._environment.host  # Locust's own --host, or its page's field

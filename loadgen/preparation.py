@@ -22,6 +22,7 @@ from cliffwatch.records.files import shards_dir
 from cliffwatch.records.manifest import FILE_NAME, Cost, Manifest, RunState
 from cliffwatch.slo.edges import histogram_edges
 from cliffwatch.slo.spec import load_slo, parse_slo, slo_text
+from cliffwatch.workload.handover import Share
 from cliffwatch.workload.lexicon import Lexicon, Method
 from cliffwatch.workload.schedule import plan_blocks, schedule_hash
 from cliffwatch.workload.spec import Workload, preset_names, preset_text
@@ -43,9 +44,10 @@ class AssignedModel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Assignment(msgspec.Struct, frozen=True, kw_only=True):
-    """What the master tells one worker. No secret is in it: each worker reads its own token.
+    """What the master tells one worker: a part of the run. No secret is in it: each worker reads its own token.
 
-    `models` begins with the one that requests without a model of their own ask for.
+    `models` begins with the one that requests without a model of their own ask for. `shard` is the part's number, `ids`
+    the requests of the schedule (its sessions, where it has some), `users` those of a closed loop that it runs.
     """
 
     run_id: str
@@ -55,7 +57,8 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     target: str
     models: list[AssignedModel]
     shard: int
-    shards: int
+    ids: Share
+    users: Share
     ca_file: str | None
     insecure: bool
     drain_s: float
@@ -77,7 +80,7 @@ class Preparation:
     lexicons: dict[str, Lexicon]
     notes: tuple[str, ...]
 
-    def assignment(self, shard: int, shards: int) -> Assignment:
+    def assignment(self, shard: int, ids: Share, users: Share) -> Assignment:
         ca_file = self.settings.ca_file
         lexicons: list[Lexicon] = []
         for lexicon in self.lexicons.values():
@@ -94,7 +97,8 @@ class Preparation:
                 for name, limit in self.target.limits.items()
             ],
             shard=shard,
-            shards=shards,
+            ids=ids,
+            users=users,
             ca_file=None if ca_file is None else str(ca_file.absolute()),
             insecure=self.settings.insecure,
             drain_s=self.settings.drain_s,

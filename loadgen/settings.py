@@ -14,6 +14,7 @@ from cliffwatch.workload.spec import ENDPOINTS, Workload, load_workload, with_ch
 
 DEFAULT_DRAIN = "5s"
 DEFAULT_LINGER = "15s"  # three times the interval of the scrape configuration in deploy/
+WORKER_LOSS = ("lost", "redistribute")
 
 # name: (metavariable, help); also Locust arguments --cliffwatch-NAME and variables CLIFFWATCH_NAME
 OPTIONS: dict[str, tuple[str, str]] = {
@@ -30,6 +31,10 @@ OPTIONS: dict[str, tuple[str, str]] = {
     "rate": ("NUMBER", "Instead of the workload's: requests (or sessions) a second."),
     "metrics": ("[HOST:]PORT", "Where Prometheus may scrape live metrics; on 127.0.0.1 unless HOST is given."),
     "metrics-linger": ("TIME", f"How long metrics stay after the run for a last scrape ({DEFAULT_LINGER})."),
+    "on-worker-loss": (
+        "lost|redistribute",
+        "What a worker that dies had still to send: counted as lost (unless given), or sent by the others.",
+    ),
     "drain": ("TIME", f"How long requests in flight may go on when a run is stopped early ({DEFAULT_DRAIN})."),
 }
 
@@ -59,6 +64,7 @@ class Settings:
     drain_s: float = 5.0
     metrics: str | None = None
     metrics_linger_s: float = 15.0
+    on_worker_loss: str = WORKER_LOSS[0]
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Settings:
@@ -72,6 +78,8 @@ class Settings:
                 given[name] = Path(given[name])
         if "rate" in given:
             given["rate"] = _number(given["rate"])
+        if (choice := given.get("on_worker_loss", WORKER_LOSS[0])) not in WORKER_LOSS:
+            raise InputError("is unknown", field="--on-worker-loss", value=choice, allowed=" or ".join(WORKER_LOSS))
         drain_s = _seconds("--drain", given.pop("drain", DEFAULT_DRAIN))
         linger_s = _seconds("--metrics-linger", given.pop("metrics_linger", DEFAULT_LINGER))
         return cls(**given, drain_s=drain_s, metrics_linger_s=linger_s)

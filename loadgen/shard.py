@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 
 import gevent
@@ -15,8 +16,9 @@ from cliffwatch.records.counted import RowCounts
 from cliffwatch.records.manifest import read_manifest
 from cliffwatch.records.schema import RequestRow
 from cliffwatch.records.writer import ShardWriter
+from cliffwatch.workload.handover import number_of, shared_plans
 from cliffwatch.workload.prompts import PromptBuilder
-from cliffwatch.workload.schedule import schedule
+from cliffwatch.workload.schedule import PlannedRequest
 from cliffwatch.workload.spec import Workload
 from loadgen.accounting import Tally, WorkerReport
 from loadgen.composer import Composer, ServedModel
@@ -24,6 +26,7 @@ from loadgen.connection import Timeouts
 from loadgen.delivery import courier_for
 from loadgen.dispatcher import Dispatcher
 from loadgen.health import Monitor
+from loadgen.lease import Lease
 from loadgen.origin import Origin, read_token, tls_context
 from loadgen.preparation import Assignment
 from loadgen.procfs import raise_file_limit
@@ -40,6 +43,7 @@ class Shard:
         self,
         assignment: Assignment,
         token_file: Path | None,
+        lease: Lease,
         on_end: Callable[[RequestRow], None] | None = None,
         *,
         exposed: bool = False,
@@ -78,17 +82,19 @@ class Shard:
             token=read_token(token_file),
         )
         sender = Sender(courier=courier_for(workload, self._transport), composer=composer, worker=assignment.shard)
-        plans = schedule(workload, shard=assignment.shard, shards=assignment.shards)
-        self._dispatcher = Dispatcher(
-            workload, plans, sender, self.tally, shard=assignment.shard, shards=assignment.shards
-        )
+        users = list(assignment.users.below(workload.users or 0))
+        plans = _from_first(shared_plans(workload, assignment.ids), assignment.ids.start)
+        self._dispatcher = Dispatcher(workload, plans, sender, self.tally, users=users, lease=lease)
 
     def run(self, zero_ns: int) -> WorkerReport:
         """Send everything, from `zero_ns` of our monotonic clock on; returns the last report, the shard closed."""
         self._monitor.start()
-        with _calm_collector():
-            self._dispatcher.run(zero_ns)
+        self._dispatcher.run(zero_ns)
         return self.close()
+
+    def cease(self) -> None:
+        """Issue nothing from this moment on."""
+        self._dispatcher.cease()
 
     def stop(self, drain_s: float) -> None:
         self._dispatcher.stop(drain_s)
@@ -121,8 +127,21 @@ def _served(assignment: Assignment, seed: int) -> dict[str, ServedModel]:
     return {model.name: ServedModel(builders[model.lexicon], model.limit_tokens) for model in assignment.models}
 
 
+def _from_first(plans: Iterator[PlannedRequest | None], start: int) -> Iterator[PlannedRequest]:
+    """The plans, the first of a part taken over being looked for now: other parts go on sending meanwhile."""
+    found: list[PlannedRequest] = []
+    for plan in plans:
+        if plan is None:
+            gevent.sleep(0)
+            continue
+        found.append(plan)
+        if number_of(plan) >= start:
+            break
+    return chain(found, (plan for plan in plans if plan is not None))
+
+
 @contextmanager
-def _calm_collector() -> Iterator[None]:
+def calm_collector() -> Iterator[None]:
     """Keep the garbage collector off the hot path: what exists now is never looked at, the rest seldom."""
     usual = gc.get_threshold()
     gc.collect()

@@ -1,6 +1,7 @@
-"""A worker's side of a run: take an assignment, send its part of the schedule, report, close the shard.
+"""A worker's side of a run: take parts of the schedule, send them, report, close their shards.
 
-Locust carries the messages and keeps the process; its users are not the arrival process.
+Locust carries the messages and keeps the process; its users are not the arrival process. A worker says every `BEAT_S`
+that it lives and what it holds; the answer renews its lease and says which of its parts others have taken over.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import logging
 import os
 import platform
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +21,11 @@ from cliffwatch.errors import CliffwatchError
 from loadgen import messages
 from loadgen.accounting import WorkerReport
 from loadgen.clock import MasterClock
+from loadgen.lease import BEAT_S, MASTER_SILENCE_S, Lease, Pulse
 from loadgen.locust_statistics import LocustStatistics
 from loadgen.preparation import Assignment
-from loadgen.shard import Shard
+from loadgen.shard import Shard, calm_collector
 
-MASTER_SILENCE_S = 10.0
 logger = logging.getLogger("cliffwatch.worker")
 
 
@@ -31,116 +33,177 @@ class Worker:
     """Listens to the master through a Locust runner.
 
     Attributes:
-        newest: the shard that is being sent, or else was last; None before any.
+        had: the shards of the newest run that this worker has or had; none before any.
     """
 
     def __init__(self, environment: Any, token_file: Path | None, *, exposed: bool = False) -> None:
         """`exposed`: this worker shows live metrics of its own."""
-        self.newest: Shard | None = None
+        self.had: list[Shard] = []
         self._exposed = exposed
         self._environment = environment
         self._runner = environment.runner
         self._token_file = token_file
-        self._statistics = LocustStatistics(environment.stats)
-        self._shard: Shard | None = None
-        self._running: Any = None
-        self._heard_s = time.monotonic()
+        self._run_id: str | None = None
+        self._statistics: dict[int, LocustStatistics] = {}
         self._clock = MasterClock(self._runner)
+        self._shards: dict[int, Shard] = {}
+        self._running: dict[int, gevent.Greenlet[..., Any]] = {}
+        self._calm = ExitStack()
+        self._pulse = Pulse()
+        self._leaving = False
+        remote = hasattr(self._runner, "master_host")  # else master and worker are one process
+        self._lease = Lease(0) if remote else Lease()
+        self._next_beat_s = 0.0
         for kind, listener in (
             (messages.ASSIGN, self._on_assign),
             (messages.GO, self._on_go),
             (messages.STOP, self._on_stop),
+            (messages.RENEWAL, self._on_renewal),
+            (messages.STANDBY, self._on_standby),
         ):
             self._runner.register_message(kind, listener, concurrent=True)
         environment.events.report_to_master.add_listener(self._on_report)
         environment.events.heartbeat_received.add_listener(self._on_heartbeat)
         environment.events.quitting.add_listener(self._on_quitting)
         environment.events.test_stopping.add_listener(self._on_quitting)
+        gevent.spawn(self._pulse.run, self._on_tick if remote else lambda _: None)
 
-    def report(self) -> WorkerReport | None:
-        """Totals up to now; None while there is no run."""
-        if self._shard is None:
-            return None
-        report = self._shard.report()
-        self._statistics.show(report)
-        return self._with_clock(report)
+    def reports(self) -> list[WorkerReport]:
+        """Totals up to now, of each part at hand."""
+        return [self._completed(shard.report()) for shard in self._shards.values()]
 
     def stop(self, drain_s: float | None = None) -> None:
-        """End a run in progress, if any, and wait until its shard is closed. `drain_s`: as assigned unless given."""
-        running = self._running
-        if self._shard is not None and running is None:
-            self._running = running = gevent.spawn(self._close_unstarted, self._shard)
-        elif self._shard is not None:
-            self._shard.stop(self._shard.drain_s if drain_s is None else drain_s)
-        if running is not None and running is not gevent.getcurrent():
-            running.join()
+        """End all parts, if any, and wait until their shards are closed. `drain_s`: as assigned unless given."""
+        gevent.joinall([gevent.spawn(self._stop_shard, shard, drain_s) for shard in list(self._shards.values())])
+
+    def _stop_shard(self, shard: Shard, drain_s: float | None) -> None:
+        running = self._running.get(shard.number)
+        if running is None:
+            self._running[shard.number] = running = gevent.spawn(self._close_unstarted, shard)
+        else:
+            shard.stop(shard.drain_s if drain_s is None else drain_s)
+        running.join()
+
+    # what the master says
 
     def _on_assign(self, msg: Any, **_: object) -> None:
+        assignment = messages.read(msg.data, Assignment)
+        if assignment is None:
+            logger.error("the master is of another version: its assignment cannot be read")
+            return
+        if assignment.run_id != self._run_id:
+            self._run_id, self.had, self._statistics = assignment.run_id, [], {}
+            self._pulse.forget()
         refusal = None
-        assignment: Assignment | None = None
         try:
-            assignment = msgspec.convert(msg.data, Assignment)
-            self._shard = self.newest = Shard(assignment, self._token_file, exposed=self._exposed)
-        except (CliffwatchError, msgspec.ValidationError) as error:
+            shard = Shard(assignment, self._token_file, self._lease, exposed=self._exposed)
+            self._shards[shard.number] = shard
+            self.had.append(shard)
+        except CliffwatchError as error:
             refusal = str(error)
-        self._running = None
         self._clock.look()
-        answer = {"host": platform.node(), "pid": os.getpid(), "refusal": refusal}
-        if assignment is not None:
-            answer |= {"run_id": assignment.run_id, "shard": assignment.shard}
-        self._runner.send_message(messages.READY, answer)
+        self._beat()  # the lease is renewed by the time that the part begins
+        ready = messages.Ready(
+            run_id=assignment.run_id, shard=assignment.shard, host=platform.node(), pid=os.getpid(), refusal=refusal
+        )
+        self._runner.send_message(messages.READY, messages.plain(ready))
 
     def _on_go(self, msg: Any, **_: object) -> None:
-        if self._shard is not None and self._running is None:
-            self._heard_s = time.monotonic()
-            zero_ns = self._clock.begin(self._shard.run_id, int(msg.data["t0_ns"]), int(msg.data["t0_unix_ns"]))
-            self._running = gevent.spawn(self._run, self._shard, zero_ns)
+        go = messages.read(msg.data, messages.Go)
+        shard = None if go is None else self._shards.get(go.shard)
+        if go is not None and shard is not None and shard.run_id == go.run_id and go.shard not in self._running:
+            self._pulse.heard()
+            zero_ns = self._clock.begin(go.run_id, go.t0_ns, go.t0_unix_ns)
+            self._running[go.shard] = gevent.spawn(self._run, shard, zero_ns)
 
     def _on_stop(self, msg: Any, **_: object) -> None:
-        gevent.spawn(self.stop, 0.0 if msg.data["now"] else None)
+        stop = messages.read(msg.data, messages.Stop)
+        if stop is not None:
+            gevent.spawn(self.stop, 0.0 if stop.now else None)
+
+    def _on_renewal(self, msg: Any, **_: object) -> None:
+        renewal = messages.read(msg.data, messages.Renewal)
+        if renewal is None:
+            return
+        self._pulse.heard()
+        for shard in list(self._shards.values()):
+            if shard.run_id == renewal.run_id and shard.number in renewal.asked and shard.number not in renewal.held:
+                logger.warning("part %d is no longer this worker's: it was silent for too long", shard.number)
+                shard.cease()  # before the lease is renewed
+                gevent.spawn(self._stop_shard, shard, 0.0)
+        self._lease.renew(renewal.sent_ns)
+
+    def _on_standby(self, msg: Any, **_: object) -> None:
+        standby = messages.read(msg.data, messages.Standby)
+        if standby is not None:
+            logger.warning(standby.text)
+
+    def _on_heartbeat(self, **_: object) -> None:
+        self._pulse.heard()
+
+    # what the worker does and says
 
     def _run(self, shard: Shard, zero_ns: int) -> None:
-        watch = gevent.spawn(self._watch_master, shard)
-        try:
-            report = shard.run(zero_ns)
-            self._clock.look()
-            self._finish(shard, report)
-        finally:
-            watch.kill(block=False)
+        if len(self._running) == 1:
+            self._calm.enter_context(calm_collector())
+        report = shard.run(zero_ns)
+        self._clock.look()
+        self._finish(shard, report)
 
     def _close_unstarted(self, shard: Shard) -> None:
         self._finish(shard, shard.close())
 
     def _finish(self, shard: Shard, report: WorkerReport) -> None:
-        self._shard = None
-        self._statistics.show(report)
-        self._runner.send_message(messages.CLOSED, messages.plain(self._with_clock(report)))
+        report = self._completed(report)
+        self._shards.pop(shard.number, None)
+        self._running.pop(shard.number, None)
+        if not self._running:
+            self._calm.close()
+        self._runner.send_message(messages.CLOSED, messages.plain(report))
         if shard.unclosed and hasattr(self._runner, "master_host"):
             gevent.spawn(self._runner.quit)  # the end of this process frees the journal for the master
 
-    def _with_clock(self, report: WorkerReport) -> WorkerReport:
-        return msgspec.structs.replace(report, clock=self._clock.reading())
+    def _completed(self, report: WorkerReport) -> WorkerReport:
+        """A part's report with what is of the whole process; it is shown in Locust's books as well."""
+        self._statistics.setdefault(report.shard, LocustStatistics(self._environment.stats)).show(report)
+        pulse = self._pulse
+        return msgspec.structs.replace(
+            report,
+            clock=self._clock.reading(),
+            pause_s=pulse.longest_s,
+            pause_began_unix_ns=pulse.began_unix_ns,
+        )
 
-    def _watch_master(self, shard: Shard) -> None:
-        """Stop by ourselves when the master has gone: nobody else would."""
+    def _on_tick(self, _awake_s: float) -> None:
+        now_s = time.monotonic()
+        if now_s >= self._next_beat_s:
+            self._next_beat_s = now_s + BEAT_S
+            self._beat()
+        if self._pulse.silence_s > MASTER_SILENCE_S and self._shards and not self._leaving:
+            self._leaving = True
+            gevent.spawn(self._leave)
+
+    def _beat(self) -> None:
         if not hasattr(self._runner, "master_host"):
-            return  # master and worker are one process
-        while time.monotonic() - self._heard_s < MASTER_SILENCE_S:
-            gevent.sleep(0.5)
+            return
+        beat = messages.Beat(
+            run_id=self._run_id,
+            shards=sorted(self._shards),
+            host=platform.node(),
+            pid=os.getpid(),
+            sent_ns=time.monotonic_ns(),
+        )
+        self._runner.send_message(messages.BEAT, messages.plain(beat))
+
+    def _leave(self) -> None:
+        """Stop by ourselves when the master has gone: nobody else would."""
         logger.error("the master has been silent for %g s: stopping; this worker's rows are kept", MASTER_SILENCE_S)
-        shard.stop(0.0)
-        if self._running is not None:
-            self._running.join()
+        self.stop(0.0)
         self._runner.client.close(linger=0)
         self._runner.quit()
 
-    def _on_heartbeat(self, **_: object) -> None:
-        self._heard_s = time.monotonic()
-
     def _on_report(self, data: dict[str, Any], **_: object) -> None:
-        report = self.report()
-        if report is not None:
-            data[messages.REPORT_KEY] = messages.plain(report)
+        data[messages.REPORT_KEY] = [messages.plain(report) for report in self.reports()]
 
     def _on_quitting(self, **_: object) -> None:
         self.stop()

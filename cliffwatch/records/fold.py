@@ -20,6 +20,7 @@ from cliffwatch.records.journal import Header, JournalContent, read_journal
 from cliffwatch.records.parquet import check_file, read_table, table_of, write_shard
 
 ISSUED_KEY = "cliffwatch.issued"
+_READ_ATTEMPTS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,25 @@ def request_ids(path: Path) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """The request ids in a shard file."""
     ids: np.ndarray[tuple[int], np.dtype[np.int64]] = read_table(path, ["request_id"])["request_id"].to_numpy()
     return ids
+
+
+def issued_ids(run_dir: Path, shard: int) -> set[int]:
+    """The requests that a shard is known to have issued, while its worker may still live.
+
+    The journal is read first: rows that move from it to a part meanwhile are found there.
+
+    Raises:
+        RunError: a file is damaged or cannot be read.
+    """
+    journal = read_journal(journal_path(run_dir, shard))
+    for attempt in range(_READ_ATTEMPTS):
+        try:
+            parts = [request_ids(path) for path in list_run(run_dir).sources().get(shard, [])]
+            break
+        except FileNotFoundError:  # folded into the finished shard as we read
+            if attempt == _READ_ATTEMPTS - 1:
+                raise
+    return {*journal.open, *journal.rows, *(int(number) for ids in parts for number in ids)}
 
 
 def _write_final(run_dir: Path, shard: int, journal: JournalContent) -> None:

@@ -8,6 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
+
 from cliffwatch.errors import RunError
 from cliffwatch.records.accounting import account
 from cliffwatch.records.files import final_path, journal_path, list_run, lost_path, shards_dir
@@ -159,7 +161,8 @@ def close_run(
             "warnings": (*manifest.warnings, *warnings, *_damage(folds)),
         }
     )
-    closed = _with_counts(run_dir, closed, folds, never_sent=sum(row.error == NEVER_SENT for row in lost))
+    issued = sum(fold.issued - len(fold.open) for fold in folds) + len(lost)
+    closed = _with_counts(run_dir, closed, issued)
     write_manifest(run_dir, closed)
     _clear(run_dir)
     return closed
@@ -177,11 +180,13 @@ def _lost_rows(
     plans: Callable[[int], Shape | None] | None,
     assigned: Mapping[int, Iterable[int]],
 ) -> Iterator[RequestRow]:
+    told = _taken_over(run_dir, folds)
     for fold in folds:
         never_sent = set(assigned.get(fold.shard, ()))
         if never_sent:
             never_sent -= set(request_ids(final_path(run_dir, fold.shard)).tolist())
-        for request_id in sorted(never_sent | fold.open.keys()):
+        for request_id in sorted((never_sent | fold.open.keys()) - told):
+            told.add(request_id)
             shape = plans(request_id) if plans else None
             if shape is None:
                 raise RunError(
@@ -210,6 +215,16 @@ def _lost_rows(
             )
 
 
+def _taken_over(run_dir: Path, folds: Sequence[Fold]) -> set[int]:
+    """Requests without an end in one shard of which another has the row: noted by a worker that lost its leave to send
+    in that very moment, and sent by the one that took over."""
+    without_end = np.array(sorted({request_id for fold in folds for request_id in fold.open}), dtype=np.int64)
+    found: set[int] = set()
+    for fold in folds if without_end.size else ():
+        found.update(np.intersect1d(without_end, request_ids(final_path(run_dir, fold.shard))).tolist())
+    return found
+
+
 def _workers(named: Sequence[WorkerInfo], folds: Sequence[Fold]) -> tuple[WorkerInfo, ...]:
     known = {worker.shard: worker for worker in named}
     found = []
@@ -234,7 +249,7 @@ def _damage(folds: Sequence[Fold]) -> list[str]:
     ]
 
 
-def _with_counts(run_dir: Path, manifest: Manifest, folds: Sequence[Fold], *, never_sent: int) -> Manifest:
+def _with_counts(run_dir: Path, manifest: Manifest, issued: int) -> Manifest:
     """Count the rows against what the workers say they issued, and judge whether the run can be trusted."""
     files = [path for paths in list_run(run_dir).sources().values() for path in paths]
     with connect_files(files) as connection:
@@ -246,7 +261,6 @@ def _with_counts(run_dir: Path, manifest: Manifest, folds: Sequence[Fold], *, ne
         verdict = judge_trust(connection, state=manifest.state, partial_reason=manifest.partial_reason)
     if twice:
         raise RunError("has requests with more than one row", file=run_dir, value=[row[0] for row in twice])
-    issued = sum(fold.issued for fold in folds) + never_sent
     if issued != accounting.issued or not accounting.balanced:
         raise RunError(f"the workers issued {issued} requests, but {accounting.issued} have a row", file=run_dir)
     return manifest.model_copy(update={"accounting": accounting, "verdict": verdict})

@@ -1,6 +1,6 @@
 """The pace of a closed loop: when each user begins, and when it sends its next request.
 
-User u of a shard is user `shard + u * shards` of the whole, so that any number of workers runs the same users.
+Users are numbered over the whole load and shared out, so that any number of workers runs the same users.
 """
 
 from __future__ import annotations
@@ -20,6 +20,18 @@ def first_start_ns(arrivals: ConcurrencyArrivals, user: int) -> int:
     fire together for as long as the server answers alike.
     """
     return round(user * (arrivals.pacing or arrivals.think_time) * _NS_PER_S / arrivals.users)
+
+
+def joining_start_ns(arrivals: ConcurrencyArrivals, user: int, elapsed_ns: int) -> int:
+    """When a user that begins to be run `elapsed_ns` after the start of the load sends its first request.
+
+    At the start that is `first_start_ns`. A user that another worker takes over later keeps its place in the round.
+    """
+    first_ns = first_start_ns(arrivals, user)
+    round_ns = round((arrivals.pacing or arrivals.think_time) * _NS_PER_S)
+    if not round_ns or elapsed_ns - first_ns < round_ns:
+        return first_ns
+    return first_ns + math.ceil((elapsed_ns - first_ns) / round_ns) * round_ns
 
 
 def next_start_ns(

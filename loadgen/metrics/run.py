@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from cliffwatch.records.manifest import VerdictState
 from loadgen.accounting import Totals
-from loadgen.coordinator import Coordinator, Member
+from loadgen.coordinator import Coordinator
+from loadgen.members import Member
 from loadgen.metrics import families
 from loadgen.metrics.exposition import Labels, samples, summary
 from loadgen.metrics.requests import build_info, of_flow, of_requests
@@ -62,9 +63,9 @@ def _state(coordinator: Coordinator) -> str:
 
 
 def _worker_state(member: Member) -> str:
-    if member.closed:
-        return "finished"
-    return "dead" if member.dead else "alive"
+    if member.dead:
+        return "dead"
+    return "finished" if member.parts and not member.busy else "alive"
 
 
 def _asked_rate(coordinator: Coordinator) -> float | None:

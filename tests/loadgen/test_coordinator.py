@@ -7,20 +7,23 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import gevent
+import msgspec
 import pytest
 
 from cliffwatch.errors import RunError
 from cliffwatch.records.manifest import RunState
 from cliffwatch.records.schema import Outcome, Phase, RequestRow
 from cliffwatch.records.writer import ShardWriter
+from cliffwatch.workload.handover import Share, shared_plans
 from cliffwatch.workload.prompts import estimated_lexicon
 from cliffwatch.workload.schedule import schedule
 from cliffwatch.workload.spec import Workload, load_workload, preset_names
 from loadgen import coordinator as module
-from loadgen import messages
+from loadgen import losses, messages
 from loadgen.accounting import Tally
 from loadgen.closing import Plans
 from loadgen.coordinator import Coordinator
+from loadgen.lease import Lease
 from loadgen.origin import Origin
 from loadgen.preparation import Assignment, Preparation
 from loadgen.settings import Settings
@@ -63,7 +66,8 @@ class FakeRunner:
             self.ready(name, data, "no room here" if end == "refuses" else None)
         elif kind == messages.GO:
             tally, writer, assignment = self.tallies[name]
-            plans = schedule(Workload.model_validate(SPEC), shard=assignment["shard"], shards=assignment["shards"])
+            ids = msgspec.convert(assignment["ids"], Share)
+            plans = (p for p in shared_plans(Workload.model_validate(SPEC), ids) if p is not None)
             for _, plan in zip(range(count), plans, strict=False):
                 tally.issued(plan.request_id, plan.intended_ns)
                 tally.ended(row(plan.request_id, assignment["shard"], plan.intended_ns))
@@ -78,7 +82,8 @@ class FakeRunner:
         if refusal is None:
             writer = ShardWriter(Path(data["run_dir"]), data["shard"])
             self.tallies[name] = Tally(data["run_id"], data["shard"], writer), writer, data
-        self.subject.on_ready(name, {"run_id": data["run_id"], "host": "h", "pid": 1, "refusal": refusal})
+        ready = {"run_id": data["run_id"], "shard": data["shard"], "host": "h", "pid": 1, "refusal": refusal}
+        self.subject.on_ready(name, ready)
 
     def close(self, name, *, cut_short):
         if name in self.tallies:
@@ -110,7 +115,7 @@ def conduct(tmp_path, parts: dict[str, tuple[int, str]], interrupt_after_s: floa
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
-    monkeypatch.setattr(module, "SILENT_S", 0.3)
+    monkeypatch.setattr(losses, "HANDOVER_S", 0.3)
     monkeypatch.setattr(module, "READY_WITHIN_S", 0.5)
     monkeypatch.setattr(module, "CLOSE_MARGIN_S", 0.5)
     monkeypatch.setattr(module, "_START_DELAY_S", 0.0)
@@ -122,7 +127,7 @@ def test_a_whole_run_is_complete_and_its_assignments_differ_by_shard_only(tmp_pa
     assert (manifest.state, manifest.partial_reason) == (RunState.COMPLETE, None)
     assert (manifest.accounting.issued, manifest.accounting.ok) == (40, 40)
     first, second = (data for kind, _, data in runner.sent if kind == messages.ASSIGN)
-    assert {key for key in first if first[key] != second[key]} == {"shard"}
+    assert {key for key in first if first[key] != second[key]} == {"shard", "ids", "users"}
     assert manifest.t0_unix_ns == next(data for kind, _, data in runner.sent if kind == messages.GO)["t0_unix_ns"]
 
 
@@ -189,11 +194,11 @@ def test_an_assignment_carries_the_very_same_schedule(tmp_path, name):
     workload = load_workload(name)
     source = preparation(tmp_path)
     sent = Preparation(**{field: getattr(source, field) for field in source.__slots__} | {"workload": workload})
-    received = Workload.model_validate(messages.plain(sent.assignment(0, 1))["workload"])
+    received = Workload.model_validate(messages.plain(sent.assignment(0, Share(0, 1), Share(0, 1)))["workload"])
     assert received == workload
 
 
 def test_a_worker_that_does_not_see_the_runs_folder_refuses(tmp_path):
-    assignment = preparation(tmp_path).assignment(0, 1)
+    assignment = preparation(tmp_path).assignment(0, Share(0, 1), Share(0, 1))
     with pytest.raises(RunError, match="not seen by this worker's machine"):
-        Shard(assignment, None)
+        Shard(assignment, None, Lease())

@@ -94,8 +94,9 @@ class Fakes:
         return {row.request_id: row.outcome for row in self.rows}
 
 
-def dispatcher(fakes: Fakes, plans, spec: Workload | None = None, **options: int) -> Dispatcher:
-    return Dispatcher(spec or workload(), iter(plans), fakes, fakes, **options)
+def dispatcher(fakes: Fakes, plans, spec: Workload | None = None, **options: object) -> Dispatcher:
+    spec = spec or workload()
+    return Dispatcher(spec, iter(plans), fakes, fakes, **{"users": range(spec.users or 0), **options})
 
 
 def test_a_slow_server_never_delays_the_schedule():
@@ -158,7 +159,7 @@ def test_a_closed_loop_keeps_its_users_busy_and_no_more():
     for shard, users in ((0, 3), (1, 2), (2, 2)):
         fakes = Fakes(service_s=0.005)
         plans = [plan(number) for number in range(60)]
-        dispatcher(fakes, plans, spec, shard=shard, shards=3).run(time.monotonic_ns())
+        dispatcher(fakes, plans, spec, users=range(shard, 7, 3)).run(time.monotonic_ns())
         assert fakes.most == users
         assert sorted(fakes.outcomes) == list(range(60))
 

@@ -1,0 +1,104 @@
+"""Workers that die, stand still, come back and join late, with real processes and signals; and what is counted."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cliffwatch.cli.processes import free_port, wait_for
+from cliffwatch.records.manifest import RunState, read_manifest
+from tests.loadgen.fleet import logging_server, served_ids, write_workload
+from tests.loadgen.scripted import Served
+from tests.loadgen.test_run import balanced, start, workers_of
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def server() -> Iterator[Served]:
+    with logging_server() as served:
+        yield served
+
+
+def begin(server: Served, workload: Path, folder: Path, *arguments: object) -> subprocess.Popen[str]:
+    url = f"http://127.0.0.1:{server.port}"
+    return start(workload, "--target", url, "--out", folder / "run", "--no-report", *arguments)
+
+
+def sent_under_way(server: Served, count: int) -> bool:
+    return wait_for(lambda: served_ids(server).total() >= count, timeout_s=60)
+
+
+def test_the_rest_of_a_killed_workers_schedule_is_sent_by_the_others_in_time(server, tmp_path):
+    workload = write_workload(tmp_path, "{kind: constant, rate: 40}", requests=480)
+    process = begin(server, workload, tmp_path, "--workers", 3, "--on-worker-loss", "redistribute")
+    assert sent_under_way(server, 80)
+    os.kill(workers_of(process)[1], signal.SIGKILL)
+    _, err = process.communicate(timeout=60)
+    counts, manifest = balanced(tmp_path / "run"), read_manifest(tmp_path / "run")
+    assert counts.get("ok", 0) + counts.get("lost", 0) == 480 and counts.get("lost", 0) <= 1
+    assert set(served_ids(server).values()) == {1}
+    assert len(served_ids(server)) >= counts["ok"]
+    assert sorted(worker.state for worker in manifest.workers) == ["finished"] * 4 + ["handed over"]
+    assert sum("the rest of its schedule went on as worker 3, 4" in text for text in manifest.warnings) == 1
+    assert "distributed test" not in err  # what Locust has to say of its users
+
+
+def test_a_worker_that_stands_still_goes_on_where_time_is_and_tells(server, tmp_path):
+    """12 s, the longest lag allowed being 4 s: what is older on waking is late, the rest is sent, nothing is lost."""
+    workload = write_workload(tmp_path, "{kind: constant, rate: 20}", duration="22s", max_lag="4s")
+    process = begin(server, workload, tmp_path, "--workers", 2)
+    assert sent_under_way(server, 40)
+    paused = workers_of(process)[0]
+    os.kill(paused, signal.SIGSTOP)
+    time.sleep(12)
+    os.kill(paused, signal.SIGCONT)
+    process.communicate(timeout=60)
+    counts, manifest = balanced(tmp_path / "run"), read_manifest(tmp_path / "run")
+    assert counts["ok"] + counts["late"] == 440
+    assert 70 <= counts["late"] <= 100  # 10 a second for 12 s, less the last 4 s, which may be sent
+    assert set(served_ids(server).values()) == {1}
+    assert manifest.state is RunState.COMPLETE
+    stood = [text for text in manifest.warnings if "stood still for 1" in text]
+    assert len(stood) == 1 and f"pid {paused}" in stood[0]
+
+
+def test_a_worker_that_was_given_up_learns_it_on_waking_and_sends_nothing(server, tmp_path):
+    workload = write_workload(tmp_path, "{kind: constant, rate: 20}", duration="30s", max_lag="20s")
+    process = begin(server, workload, tmp_path, "--workers", 2, "--on-worker-loss", "redistribute")
+    assert sent_under_way(server, 40)
+    paused = workers_of(process)[0]
+    os.kill(paused, signal.SIGSTOP)
+    time.sleep(20)
+    os.kill(paused, signal.SIGCONT)
+    process.communicate(timeout=60)
+    counts, manifest = balanced(tmp_path / "run"), read_manifest(tmp_path / "run")
+    assert sum(counts.values()) == 600
+    assert counts["ok"] >= 595  # all but what was in flight when it was stopped: the lag allowed covers the handover
+    assert set(served_ids(server).values()) == {1}
+    assert any("was not heard for 15 s: the rest of its schedule went on" in text for text in manifest.warnings)
+
+
+def test_a_worker_that_joins_late_takes_over_and_one_that_is_not_needed_is_told_so(server, tmp_path):
+    port = free_port(0)
+    workload = write_workload(tmp_path, "{kind: constant, rate: 20}", requests=500)
+    process = begin(
+        server, workload, tmp_path, "--workers", 1, "--bind", f"127.0.0.1:{port}", "--on-worker-loss", "redistribute"
+    )
+    assert sent_under_way(server, 20)
+    joining = start("--master", f"127.0.0.1:{port}", "--workers", 1)
+    time.sleep(8)
+    os.kill(workers_of(process)[0], signal.SIGKILL)
+    process.communicate(timeout=60)
+    _, said = joining.communicate(timeout=30)
+    counts, manifest = balanced(tmp_path / "run"), read_manifest(tmp_path / "run")
+    assert counts.get("ok", 0) + counts.get("lost", 0) == 500 and counts["ok"] >= 499
+    assert set(served_ids(server).values()) == {1}
+    assert [worker.state for worker in manifest.workers] == ["handed over", "finished"]
+    assert "stands by to take over the part of a worker that dies" in said
