@@ -14,9 +14,11 @@ from cliffwatch.records.parquet import write_part
 from cliffwatch.records.schema import RequestRow
 
 # A page that watches the run wants parts often; a day-long run wants few files. So parts come at a twentieth of the
-# time that has passed, within these bounds.
+# time that has passed, within these bounds; and before so many rows are held that memory, or the time to write them,
+# would grow with the rate.
 _INTERVAL_SHARE = 0.05
 _INTERVAL_MAX_S = 30.0
+_PART_ROWS = 16_384
 
 
 class ShardWriter:
@@ -45,6 +47,7 @@ class ShardWriter:
         self._started_s = self._rolled_s = clock()
         self._open: dict[int, int] = {}
         self._rows: list[RequestRow] = []
+        self._enough = _PART_ROWS
         self._in_parts = 0
         self._parts = 0
         self._closed = False
@@ -71,9 +74,12 @@ class ShardWriter:
         """Move rows to a new part when it is time to. `ended` does so too; call it where requests end seldom."""
         now_s = self._clock()
         share_s = _INTERVAL_SHARE * (now_s - self._started_s)
-        if now_s - self._rolled_s >= max(self._interval_s, min(share_s, _INTERVAL_MAX_S)):
+        due = now_s - self._rolled_s >= max(self._interval_s, min(share_s, _INTERVAL_MAX_S))
+        if due or len(self._rows) >= self._enough:
             self._rolled_s = now_s
+            self._enough += _PART_ROWS  # a disk that refuses is not asked again for every row
             self._roll()
+            self._enough = _PART_ROWS
 
     def close(self) -> None:
         """Fold everything into `worker-NNN.parquet`. Requests still open stay in the journal, for `close_run` to count.

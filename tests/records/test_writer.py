@@ -89,6 +89,16 @@ def test_parts_come_less_often_as_a_run_gets_long(run_dir: Path) -> None:
     assert ids_in(final_path(run_dir, 0)) == list(range(3600))
 
 
+def test_memory_holds_so_many_rows_whatever_the_rate(run_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cliffwatch.records.writer._PART_ROWS", 10)
+    writer = ShardWriter(run_dir, 0, clock=Clock())  # no time passes
+    for i in range(25):
+        writer.ended(make_row(i))
+    assert [len(ids_in(path)) for path in list_run(run_dir).parts[0]] == [10, 10]
+    writer.close()
+    assert ids_in(final_path(run_dir, 0)) == list(range(25))
+
+
 def test_what_is_in_flight_at_the_end_stays_in_the_journal(run_dir: Path) -> None:
     writer = ShardWriter(run_dir, 0)
     writer.issued(7, 70)
