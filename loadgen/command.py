@@ -25,6 +25,7 @@ from loadgen.addresses import split_address
 from loadgen.closing import recover_run
 from loadgen.coordinator import Coordinator
 from loadgen.ending import INTERRUPTED, conclude, print_report
+from loadgen.identity import SecretFiles
 from loadgen.link import INSECURE_HELP, check_bind, try_key, use_key
 from loadgen.link_key import KEY_HELP, LinkKey, new_key, read_key
 from loadgen.metrics.exposure import Exposure, worker_addresses
@@ -65,6 +66,10 @@ def run(
     ca_file: str = typer.Option("", "--ca-file", help=_help("ca-file")),
     insecure: bool = typer.Option(False, "--insecure", help="Do not verify the target's TLS certificate."),
     token_file: str = typer.Option("", "--token-file", help=_help("token-file")),
+    basic_auth_file: str = typer.Option("", "--basic-auth-file", help=_help("basic-auth-file")),
+    headers_file: str = typer.Option("", "--headers-file", help=_help("headers-file")),
+    client_cert: str = typer.Option("", "--client-cert", help=_help("client-cert")),
+    client_key: str = typer.Option("", "--client-key", help=_help("client-key")),
     duration: str = typer.Option("", help=_help("duration")),
     rate: str = typer.Option("", help=_help("rate")),
     drain: str = typer.Option("", help=_help("drain")),
@@ -90,13 +95,18 @@ def run(
         "tokenizer": tokenizer, "ca_file": ca_file, "insecure": insecure or None, "duration": duration, "rate": rate,
         "drain": drain, "metrics": metrics, "metrics_linger": metrics_linger, "on_worker_loss": on_worker_loss,
     }  # fmt: skip
+    secret_files = {
+        "token_file": token_file, "basic_auth_file": basic_auth_file, "headers_file": headers_file,
+        "client_cert": client_cert, "client_key": client_key,
+    }  # fmt: skip
     try:
         if recover:
             recover_run(Path(recover))
             raise typer.Exit(print_report(Path(recover), as_json=as_json, report=not no_report))
         key = read_key(Path(link_key_file) if link_key_file else None)
         if master:
-            _join(master, workers, [name for name, value in given.items() if value], token_file, key, worker_metrics)
+            surplus = [name for name, value in given.items() if value]
+            _join(master, workers, surplus, SecretFiles.of(secret_files), key, worker_metrics)
             return
         check_bind(
             split_address(bind, "--bind", default_port=DEFAULT_MASTER_PORT)[0],
@@ -104,7 +114,7 @@ def run(
             insecure=insecure_link,
             option="--bind",
         )
-        settings = Settings.of({**given, "token_file": token_file})
+        settings = Settings.of({**given, **secret_files})
         exposure = Exposure(settings.metrics, settings.metrics_linger_s, worker_metrics, workers)
         with _patience(f"asking {settings.target} how it serves and counts tokens ..."), _leaving_at_once():
             preparation = prepare(settings)
@@ -162,7 +172,7 @@ class _Run:
         if expect:
             print(f"cliffwatch: waiting for {expect} workers at {host}:{port}", file=sys.stderr)  # noqa: T201
         near = "127.0.0.1" if host in _EVERY_INTERFACE else host
-        self._workers = LocalWorkers(workers, near, port, preparation.settings.token_file, key, exposure.workers)
+        self._workers = LocalWorkers(workers, near, port, preparation.settings.secrets, key, exposure.workers)
         self._over = gevent.event.Event()
         self._interrupted: str | None = None
         self._master = Master(self._environment, lambda: preparation, self._on_done, self._workers.kill)
@@ -257,7 +267,7 @@ def _await_master(host: str, port: int) -> None:
 
 
 def _join(
-    master: str, workers: int, surplus: list[str], token_file: str, key: LinkKey | None, worker_metrics: str
+    master: str, workers: int, surplus: list[str], secrets: SecretFiles, key: LinkKey | None, worker_metrics: str
 ) -> None:
     """Lend workers to a run that another machine conducts, until it ends."""
     if surplus:
@@ -268,7 +278,7 @@ def _join(
         _await_master(host, port)
         try_key(host, port, key)
     exposed = worker_addresses(worker_metrics, workers)
-    lent = LocalWorkers(workers, host, port, Path(token_file) if token_file else None, key, exposed)
+    lent = LocalWorkers(workers, host, port, secrets, key, exposed)
     try:
         lent.wait()
     finally:

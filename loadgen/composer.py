@@ -13,8 +13,7 @@ from cliffwatch.stream.dialect import spelled
 from cliffwatch.stream.openai_chat import OpenAIChat
 from cliffwatch.workload.plan import PlannedRequest
 from cliffwatch.workload.prompts import Built
-from loadgen.origin import Origin
-from loadgen.transport import request_bytes
+from loadgen.access import Access, request_bytes
 
 _CHAT = OpenAIChat()
 
@@ -53,20 +52,18 @@ class Composer:
     def __init__(
         self,
         *,
-        origin: Origin,
+        access: Access,
         models: Mapping[str, ServedModel],
         sampling: Mapping[str, object],
         run_id: str,
         tenant_headers: Mapping[str, str] | None = None,
-        token: str | None = None,
     ) -> None:
         """`models` begins with the one that plans without a model ask for; `tenant_headers` names each one's header."""
-        self._origin = origin
+        self._access = access
         self._models = models
         self._usual = next(iter(models))
         self._run_id = run_id
         self._tenant_headers = tenant_headers or {}
-        self._token = token
         self._sampling = {name: spelled(dialect, sampling) for name, dialect in DIALECTS.items()}
         self._path = cache(lambda endpoint, model: DIALECTS[endpoint].path.replace("{model}", quote(model, safe="")))
 
@@ -115,11 +112,10 @@ class Composer:
 
     def _request(self, plan: PlannedRequest, model: str, body: bytes) -> bytes:
         return request_bytes(
-            self._origin,
+            self._access,
             "POST",
             self._path(plan.endpoint, model),
             body,
-            token=self._token,
             request_id=f"{self._run_id}-{plan.request_id}",
             headers=() if plan.tenant is None else (f"{self._tenant_headers[plan.tenant]}: {plan.tenant}",),
         )

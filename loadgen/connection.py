@@ -127,7 +127,7 @@ class Connection:
         self._stamp_ns = 0  # of the newest read
         self._idle_ns = 0  # when its last exchange ended
         self._parts: list[bytes] = []  # of the body, from one read
-        self._lost: str | None = None  # why it can be read no more
+        self._lost: OSError | None = None  # why it can be read no more
         self._done_ns = 0  # when a sweep first saw the sink done
         self._headers: dict[str, str] = {}
         self._in_body = self._until_close = self._complete = False
@@ -144,7 +144,7 @@ class Connection:
         except TimeoutError:
             return Transfer(monotonic_ns(), Outcome.TIMEOUT_FIRST_TOKEN, "the server stopped reading the request")
         except OSError as error:
-            return Transfer(monotonic_ns(), Outcome.CONNECT, f"connection lost while sending: {error_text(error)}")
+            return self._unsent(error)
         self.sent_ns = self._stamp_ns = monotonic_ns()
         sink.sent()
         self._watcher.start(self._on_readable)
@@ -198,7 +198,7 @@ class Connection:
             return
         self._stamp_ns = stamp_ns
         if not data:
-            self._end(stamp_ns, clean=self._until_close and not self._lost, message=self._lost or "connection closed")
+            self._end_of_connection(stamp_ns)
             return
         self.received += len(data)
         wrong = self._parse(data)
@@ -210,6 +210,23 @@ class Connection:
             self._end(stamp_ns, clean=True)
         elif self.received > limit:
             self._end(stamp_ns, Outcome.PROTOCOL, f"more than {limit} bytes")
+
+    def _end_of_connection(self, at_ns: int) -> None:
+        if self._lost is None:
+            self._end(at_ns, clean=self._until_close, message="connection closed")
+            return
+        outcome = Outcome.TLS if _is_alert(self._lost) and not self.received else None
+        self._end(at_ns, outcome, f"connection lost: {error_text(self._lost)}")
+
+    def _unsent(self, error: OSError) -> Transfer:
+        """The request did not get away. A TLS server that has refused us says why before it closes."""
+        if self._tls:
+            try:
+                self._sock.recv(1)
+            except OSError as alert:
+                error = alert if _is_alert(alert) else error
+        outcome = Outcome.TLS if _is_alert(error) else Outcome.CONNECT
+        return Transfer(monotonic_ns(), outcome, f"connection lost while sending: {error_text(error)}")
 
     def _send_all(self, request: bytes, limit_s: float) -> None:
         """Most requests fit into the socket's buffer and need no waiting. Raises OSError; TimeoutError is one."""
@@ -229,7 +246,7 @@ class Connection:
             except (BlockingIOError, ssl.SSLWantReadError):
                 return
             except OSError as error:
-                self._lost, size = f"connection lost: {error_text(error)}", 0
+                self._lost, size = error, 0
             self._inbox.put(self, monotonic_ns(), bytes(_BUFFER[:size]))
             if not size or not (self._tls and self._sock.pending()):
                 return
@@ -294,6 +311,11 @@ class Connection:
             self._headers = {}
         elif not self._complete:
             self.reusable, self._complete = bool(self._parser.should_keep_alive()), True
+
+
+def _is_alert(error: OSError) -> bool:
+    """Whether the server sent a TLS alert: it may want a certificate of ours, and says so after the handshake."""
+    return isinstance(error, ssl.SSLError) and "ALERT" in (error.reason or "")
 
 
 _ADVICE = {

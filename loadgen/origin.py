@@ -1,10 +1,9 @@
-"""Where requests go, and what proves who we are and who they are: URL, TLS, bearer token."""
+"""Where requests go, and how who answers there is trusted, and who asks: URL and TLS."""
 
 from __future__ import annotations
 
 import os
 import ssl
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -12,11 +11,10 @@ from urllib.parse import urlsplit
 import gevent.ssl
 
 from cliffwatch.errors import InputError
+from loadgen.identity import BASIC_VARIABLE, KEY_PASSWORD_VARIABLE, NO_SECRETS, TOKEN_VARIABLES, SecretFiles
 
-TOKEN_VARIABLES = ("CLIFFWATCH_API_KEY", "OPENAI_API_KEY")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _URL_FORMS = "http://HOST[:PORT][/PATH] or https://..."
-_MAX_TOKEN_BYTES = 16_384
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +35,7 @@ class Origin:
         except ValueError as error:
             raise InputError(f"is not a URL: {error}", file="--target", value=url, allowed=_URL_FORMS) from error
         if "@" in parts.netloc:
-            allowed = f"the token in the environment variable {TOKEN_VARIABLES[0]}, or --token-file"
+            allowed = f"USER:PASSWORD in {BASIC_VARIABLE} or --basic-auth-file, a token in {TOKEN_VARIABLES[0]}"
             raise InputError("a user or password does not belong in the URL", file="--target", allowed=allowed)
         if parts.scheme not in _DEFAULT_PORTS or not parts.hostname or port == 0:
             raise InputError("is not an address of a server", file="--target", value=url, allowed=_URL_FORMS)
@@ -49,24 +47,34 @@ class Origin:
     @property
     def authority(self) -> str:
         """`host[:port]` as the Host header wants it."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == _DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
+        whole = authority(self.host, self.port)
+        return whole.removesuffix(f":{_DEFAULT_PORTS[self.scheme]}")
 
     def url(self, path: str = "") -> str:
         return f"{self.scheme}://{self.authority}{self.base_path}{path}"
 
 
-def tls_context(origin: Origin, *, ca_file: Path | None = None, insecure: bool = False) -> ssl.SSLContext | None:
+def authority(host: str, port: int) -> str:
+    """`host:port`, an IPv6 host in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def tls_context(
+    origin: Origin, secrets: SecretFiles = NO_SECRETS, *, ca_file: Path | None = None, insecure: bool = False
+) -> ssl.SSLContext | None:
     """The TLS settings for `origin`, None for plain http. Certificates are verified unless `insecure` was asked for.
 
     Raises:
-        InputError: `ca_file` cannot be read or holds no certificate; options that contradict each other.
+        InputError: a file cannot be read or holds no certificate or key; options that contradict each other.
     """
     if insecure and ca_file:
         raise InputError("contradicts --ca-file", file="--insecure", allowed="one of the two")
+    if secrets.client_key and not secrets.client_cert:
+        raise InputError("has no meaning alone", file="--client-key", allowed="with --client-cert")
     if origin.scheme == "http":
-        if insecure or ca_file:
-            raise InputError("has no meaning for a http:// target", file="--ca-file" if ca_file else "--insecure")
+        given = {"--insecure": insecure, "--ca-file": ca_file, "--client-cert": secrets.client_cert}
+        if useless := next((name for name, value in given.items() if value), None):
+            raise InputError("has no meaning for a http:// target", file=useless)
         return None
     try:
         # PROTOCOL_TLS_CLIENT verifies by default; gevent's class makes sockets that wait in the event loop
@@ -81,28 +89,28 @@ def tls_context(origin: Origin, *, ca_file: Path | None = None, insecure: bool =
     if insecure:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
+    if secrets.client_cert is not None:
+        _show_certificate(context, secrets.client_cert, secrets.client_key)
     assert isinstance(context, ssl.SSLContext)  # noqa: S101  gevent's context is a subclass; its module is untyped
     return context
 
 
-def read_token(token_file: Path | None, environment: Mapping[str, str] = os.environ) -> str | None:
-    """The bearer token from `token_file`, else from the environment, else None. It is never logged or recorded.
+def _show_certificate(context: ssl.SSLContext, certificate: Path, key: Path | None) -> None:
+    """Have a context show who we are. Raises InputError, which quotes neither key nor password."""
 
-    Raises:
-        InputError: the file cannot be read, or the token could not stand in a header. The token is not quoted.
-    """
-    if token_file is not None:
-        source: object = token_file
-        try:
-            with token_file.open("rb") as stream:
-                text = stream.read(_MAX_TOKEN_BYTES + 1).decode("ascii", "replace").strip()
-        except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror or error}", file=token_file) from error
-    else:
-        source = next((name for name in TOKEN_VARIABLES if environment.get(name)), None)
-        if source is None:
-            return None
-        text = environment[str(source)].strip()
-    if not text or len(text) > _MAX_TOKEN_BYTES or not all("!" <= char <= "~" for char in text):
-        raise InputError("is not a bearer token", file=source, allowed="one line of printable ASCII without blanks")
-    return text
+    def password() -> str:
+        given = os.environ.get(KEY_PASSWORD_VARIABLE)
+        if given is None:  # else OpenSSL would ask on the terminal
+            allowed = f"its password in {KEY_PASSWORD_VARIABLE}"
+            raise InputError("is encrypted", file=key or certificate, allowed=allowed)
+        return given
+
+    for path in filter(None, (certificate, key)):
+        if not os.access(path, os.R_OK) or path.is_dir():
+            raise InputError("cannot be read", file=path, allowed="a PEM file")
+    try:
+        context.load_cert_chain(str(certificate), None if key is None else str(key), password)
+    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError; ValueError: a password over 1 KiB
+        why = getattr(error, "reason", None) or "not PEM, or not the key of this certificate"
+        allowed = f"a PEM certificate with its key and the right {KEY_PASSWORD_VARIABLE}, if it has one"
+        raise InputError(f"cannot be used: {why}".lower(), file=key or certificate, allowed=allowed) from error

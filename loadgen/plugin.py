@@ -10,7 +10,6 @@ import logging
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import gevent
@@ -23,6 +22,7 @@ from loadgen import messages
 from loadgen.clock import answer_questions
 from loadgen.coordinator import CLOSE_MARGIN_S, Coordinator
 from loadgen.ending import INTERRUPTED, conclude
+from loadgen.identity import SecretFiles
 from loadgen.metrics.run import master_text
 from loadgen.metrics.server import MetricsServer, Text, metrics_address
 from loadgen.metrics.worker import worker_text
@@ -168,12 +168,15 @@ def attach(environment: Any) -> None:
         for key, value in vars(environment.parsed_options).items()
         if key.startswith(_PREFIX)
     }
-    token_file = Path(options["token_file"]) if options.get("token_file") else None
     # the master first: when Locust stops a single process, it must know before its worker has closed
     master = None if hasattr(environment.runner, "master_host") else _PlainMaster(environment, options)
     address: str = options.get("metrics") or ""
     exposed = bool(address) and master is None
-    worker = None if hasattr(environment.runner, "clients") else Worker(environment, token_file, exposed=exposed)
+    worker = (
+        None
+        if hasattr(environment.runner, "clients")
+        else Worker(environment, SecretFiles.of(options), exposed=exposed)
+    )
     if master is not None and worker is not None:
         gevent.spawn(master.poll, worker)
     if worker is not None and exposed:

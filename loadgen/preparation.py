@@ -26,7 +26,8 @@ from cliffwatch.workload.handover import Share
 from cliffwatch.workload.lexicon import Lexicon, Method
 from cliffwatch.workload.schedule import plan_blocks, schedule_hash
 from cliffwatch.workload.spec import Workload, preset_names, preset_text
-from loadgen.origin import Origin, read_token, tls_context
+from loadgen.access import Access
+from loadgen.origin import Origin
 from loadgen.settings import Settings
 from loadgen.target import Probe, Target, inspect_target
 from loadgen.tokenizing import endpoints, learn_lexicons
@@ -149,9 +150,8 @@ def prepare(settings: Settings) -> Preparation:
     if settings.slo is not None:
         load_slo(settings.slo)
     check_folder(settings.out)
-    origin = Origin.parse(settings.target)
-    tls = tls_context(origin, ca_file=settings.ca_file, insecure=settings.insecure)
-    probe = Probe(origin, tls, read_token(settings.token_file))
+    access = Access.of(settings.target, settings.secrets, ca_file=settings.ca_file, insecure=settings.insecure)
+    probe = Probe(access)
     try:
         target = inspect_target(probe, workload)
         lexicons, notes = learn_lexicons(probe, target, workload, settings.tokenizer)
@@ -164,10 +164,10 @@ def prepare(settings: Settings) -> Preparation:
         workload=workload,
         workload_text=_workload_text(settings.workload),
         slo_text=None if settings.slo is None else slo_text(settings.slo),
-        origin=origin,
+        origin=access.origin,
         target=target,
         lexicons=lexicons,
-        notes=(*target.notes, *notes, *unverified, *_over_limit(workload, target.limits)),
+        notes=(*target.notes, *notes, *unverified, *access.notes, *_over_limit(workload, target.limits)),
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from cliffwatch.cli.processes import die_with_parent, end
 from cliffwatch.errors import UnreachableError
+from loadgen.identity import SecretFiles
 from loadgen.link_key import FILE_VARIABLE, KEY_VARIABLE, LinkKey
 
 LOCUSTFILE = Path(__file__).with_name("locustfile.py")
@@ -29,14 +30,13 @@ class LocalWorkers:
         count: int,
         host: str,
         port: int,
-        token_file: Path | None = None,
+        secrets: SecretFiles | None = None,
         key: LinkKey | None = None,
         metrics: Sequence[str] = (),
     ) -> None:
         command = [sys.executable, "-m", "locust", "-f", str(LOCUSTFILE), "--worker", "--loglevel", "WARNING"]
         command += ["--master-host", host, "--master-port", str(port)]
-        if token_file is not None:
-            command += ["--cliffwatch-token-file", str(token_file)]
+        command += [] if secrets is None else secrets.arguments("--cliffwatch-")
         environment = {name: value for name, value in os.environ.items() if name not in {KEY_VARIABLE, FILE_VARIABLE}}
         if key is not None:
             environment[KEY_VARIABLE] = key.text  # read by nobody but this user; a command line is read by all

@@ -11,6 +11,7 @@ from cliffwatch.errors import InputError
 from cliffwatch.units import parse_seconds
 from cliffwatch.workload.arrival_parts import SteadyArrivals
 from cliffwatch.workload.spec import ENDPOINTS, Workload, load_workload, with_changes
+from loadgen.identity import NO_SECRETS, SECRET_NAMES, SECRET_OPTIONS, SecretFiles
 
 DEFAULT_DRAIN = "5s"
 DEFAULT_LINGER = "15s"  # three times the interval of the scrape configuration in deploy/
@@ -26,7 +27,7 @@ OPTIONS: dict[str, tuple[str, str]] = {
     "endpoint": ("NAME", f"{', '.join(ENDPOINTS)}; as the workload says unless given."),
     "tokenizer": ("FILE", "A tokenizer.json, for servers without /tokenize."),
     "ca-file": ("FILE", "Certificates of an authority to trust for TLS."),
-    "token-file": ("FILE", "File with the bearer token; else CLIFFWATCH_API_KEY or OPENAI_API_KEY."),
+    **SECRET_OPTIONS,
     "duration": ("TIME", "Instead of the workload's: how long to send."),
     "rate": ("NUMBER", "Instead of the workload's: requests (or sessions) a second."),
     "metrics": ("[HOST:]PORT", "Where Prometheus may scrape live metrics; on 127.0.0.1 unless HOST is given."),
@@ -57,7 +58,7 @@ class Settings:
     endpoint: str | None = None
     tokenizer: Path | None = None
     ca_file: Path | None = None
-    token_file: Path | None = None
+    secrets: SecretFiles = NO_SECRETS
     insecure: bool = False
     duration: str | None = None
     rate: float | None = None
@@ -73,7 +74,7 @@ class Settings:
         for needed in ("workload", "target", "out"):
             if needed not in given:
                 raise InputError("is missing", field=needed, allowed=OPTIONS[needed][1])
-        for name in ("out", "tokenizer", "ca_file", "token_file"):
+        for name in ("out", "tokenizer", "ca_file"):
             if name in given:
                 given[name] = Path(given[name])
         if "rate" in given:
@@ -82,7 +83,8 @@ class Settings:
             raise InputError("is unknown", field="--on-worker-loss", value=choice, allowed=" or ".join(WORKER_LOSS))
         drain_s = _seconds("--drain", given.pop("drain", DEFAULT_DRAIN))
         linger_s = _seconds("--metrics-linger", given.pop("metrics_linger", DEFAULT_LINGER))
-        return cls(**given, drain_s=drain_s, metrics_linger_s=linger_s)
+        secrets = SecretFiles.of({name: given.pop(name, None) for name in SECRET_NAMES})
+        return cls(**given, secrets=secrets, drain_s=drain_s, metrics_linger_s=linger_s)
 
     def read_workload(self) -> Workload:
         """The workload file with this run's changes. Raises InputError."""

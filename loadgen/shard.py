@@ -20,14 +20,15 @@ from cliffwatch.workload.handover import number_of, shared_plans
 from cliffwatch.workload.prompts import PromptBuilder
 from cliffwatch.workload.schedule import PlannedRequest
 from cliffwatch.workload.spec import Workload
+from loadgen.access import Access
 from loadgen.accounting import Tally, WorkerReport
 from loadgen.composer import Composer, ServedModel
 from loadgen.connection import Timeouts
 from loadgen.delivery import courier_for
 from loadgen.dispatcher import Dispatcher
 from loadgen.health import Monitor
+from loadgen.identity import SecretFiles
 from loadgen.lease import Lease
-from loadgen.origin import Origin, read_token, tls_context
 from loadgen.preparation import Assignment
 from loadgen.procfs import raise_file_limit
 from loadgen.sender import Sender
@@ -42,7 +43,7 @@ class Shard:
     def __init__(
         self,
         assignment: Assignment,
-        token_file: Path | None,
+        secrets: SecretFiles,
         lease: Lease,
         on_end: Callable[[RequestRow], None] | None = None,
         *,
@@ -61,25 +62,20 @@ class Shard:
         self.drain_s = assignment.drain_s
         self.unclosed = False
         workload = check_config(assignment.workload, Workload, source="assignment")
-        origin = Origin.parse(assignment.target)
         ca_file = None if assignment.ca_file is None else Path(assignment.ca_file)
+        access = Access.of(assignment.target, secrets, ca_file=ca_file, insecure=assignment.insecure)
         limits = workload.timeouts
-        self._transport = Transport(
-            origin,
-            tls_context(origin, ca_file=ca_file, insecure=assignment.insecure),
-            Timeouts(limits.connect, limits.first_token, limits.stall, limits.total),
-        )
+        self._transport = Transport(access, Timeouts(limits.connect, limits.first_token, limits.stall, limits.total))
         self._monitor = Monitor(self._transport.open_connections, fd_limit_was=raise_file_limit()[1])
         self._writer = ShardWriter(run_dir, assignment.shard)
         counts = RowCounts(assignment.edges) if assignment.count_rows or exposed else None
         self.tally = Tally(assignment.run_id, assignment.shard, self._writer, on_end, counts)
         composer = Composer(
-            origin=origin,
+            access=access,
             models=_served(assignment, workload.seed),
             sampling=workload.sampling.parameters(),
             run_id=assignment.run_id,
             tenant_headers={tenant.name: tenant.header for tenant in workload.tenants or ()},
-            token=read_token(token_file),
         )
         sender = Sender(courier=courier_for(workload, self._transport), composer=composer, worker=assignment.shard)
         users = list(assignment.users.below(workload.users or 0))

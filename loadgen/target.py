@@ -8,7 +8,7 @@ from typing import Any
 
 from cliffwatch.errors import InputError, UnreachableError, shorten
 from cliffwatch.workload.spec import Workload
-from loadgen.origin import TOKEN_VARIABLES
+from loadgen.identity import TOKEN_VARIABLES
 from loadgen.probe import Answer, Probe
 from loadgen.triton import list_triton
 

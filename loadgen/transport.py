@@ -1,4 +1,4 @@
-"""All connections of one worker to its target, and the requests written on them.
+"""All connections of one worker to its target.
 
 Connections are kept alive and reused newest first; there is no limit on their number, because waiting for a free
 connection would hide a queue inside the client.
@@ -15,8 +15,10 @@ import gevent
 import gevent.socket
 
 from cliffwatch.records.schema import Outcome
+from loadgen.access import Access
 from loadgen.connection import Cancelled, Connection, Inbox, Sink, Timeouts, Transfer, error_text
-from loadgen.origin import Origin
+from loadgen.origin import authority
+from loadgen.proxy import ProxyRefusedError
 
 
 class _ConnectError(Exception):
@@ -29,10 +31,11 @@ class _ConnectError(Exception):
 class Transport:
     """All connections of one worker to one origin."""
 
-    def __init__(self, origin: Origin, tls: ssl.SSLContext | None, timeouts: Timeouts) -> None:
+    def __init__(self, access: Access, timeouts: Timeouts) -> None:
         self.timeouts = timeouts
-        self._origin = origin
-        self._tls = tls
+        self._origin = access.origin
+        self._tls = access.tls
+        self._proxy = access.proxy
         self._idle: list[Connection] = []
         self._active: set[Connection] = set()
         self._inbox = Inbox()
@@ -104,22 +107,24 @@ class Transport:
         limit = gevent.Timeout(self.timeouts.connect_s)
         try:
             with limit:
-                sock = self._open_socket()
-                if self._tls is not None:
-                    sock = self._handshake(sock)
+                sock = self._trusted(self._open_socket())
         except gevent.Timeout as timeout:
             if timeout is not limit:
                 raise
             message = f"no connection within {self.timeouts.connect_s:g} s"
             raise _ConnectError(Outcome.TIMEOUT_CONNECT, message) from None
+        except ProxyRefusedError as error:
+            raise _ConnectError(Outcome.CONNECT, str(error)) from error
         except OSError as error:
-            raise _ConnectError(Outcome.CONNECT, error_text(error)) from error
+            where = "" if self._proxy is None else f"the proxy {self._proxy.authority}: "
+            raise _ConnectError(Outcome.CONNECT, where + error_text(error)) from error
         return Connection(sock, monotonic_ns() - start_ns, self._inbox)
 
     def _open_socket(self) -> Any:
         """A connected socket to the first address that takes one. Raises OSError of the last that did not."""
         if not self._addresses:
-            self._addresses = gevent.socket.getaddrinfo(self._origin.host, self._origin.port, type=socket.SOCK_STREAM)
+            near = self._proxy or self._origin
+            self._addresses = gevent.socket.getaddrinfo(near.host, near.port, type=socket.SOCK_STREAM)
         last: OSError = OSError("the name has no address")
         for family, kind, protocol, _, address in self._addresses:
             sock = gevent.socket.socket(family, kind, protocol)
@@ -136,6 +141,18 @@ class Transport:
                 return sock
         raise last
 
+    def _trusted(self, sock: Any) -> Any:
+        """The socket as requests may be written to it: for https encrypted, and in a tunnel where there is a proxy."""
+        if self._tls is None:
+            return sock
+        try:
+            if self._proxy is not None:
+                self._proxy.open_tunnel(sock, authority(self._origin.host, self._origin.port))
+            return self._handshake(sock)
+        except BaseException:
+            sock.close()
+            raise
+
     def _handshake(self, sock: Any) -> Any:
         assert self._tls is not None  # noqa: S101
         try:
@@ -149,24 +166,3 @@ class Transport:
 
 def _broken_before_answer(transfer: Transfer) -> bool:
     return not transfer.clean and not transfer.bytes_received and transfer.outcome in {None, Outcome.CONNECT}
-
-
-def request_bytes(
-    origin: Origin,
-    method: str,
-    path: str,
-    body: bytes = b"",
-    *,
-    token: str | None = None,
-    request_id: str = "",
-    headers: tuple[str, ...] = (),
-) -> bytes:
-    """One HTTP/1.1 request, ready for the wire. `headers` are further lines, checked already."""
-    lines = [f"{method} {origin.base_path}{path} HTTP/1.1", f"Host: {origin.authority}", "User-Agent: cliffwatch"]
-    if body:
-        lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
-    if token:
-        lines.append(f"Authorization: Bearer {token}")
-    if request_id:
-        lines.append(f"X-Request-Id: {request_id}")
-    return "\r\n".join([*lines, *headers, "\r\n"]).encode("latin-1") + body

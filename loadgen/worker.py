@@ -11,7 +11,6 @@ import os
 import platform
 import time
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import gevent
@@ -21,6 +20,7 @@ from cliffwatch.errors import CliffwatchError
 from loadgen import messages
 from loadgen.accounting import WorkerReport
 from loadgen.clock import MasterClock
+from loadgen.identity import SecretFiles
 from loadgen.lease import BEAT_S, MASTER_SILENCE_S, Lease, Pulse
 from loadgen.locust_statistics import LocustStatistics
 from loadgen.preparation import Assignment
@@ -36,13 +36,13 @@ class Worker:
         had: the shards of the newest run that this worker has or had; none before any.
     """
 
-    def __init__(self, environment: Any, token_file: Path | None, *, exposed: bool = False) -> None:
+    def __init__(self, environment: Any, secrets: SecretFiles, *, exposed: bool = False) -> None:
         """`exposed`: this worker shows live metrics of its own."""
         self.had: list[Shard] = []
         self._exposed = exposed
         self._environment = environment
         self._runner = environment.runner
-        self._token_file = token_file
+        self._secrets = secrets
         self._run_id: str | None = None
         self._statistics: dict[int, LocustStatistics] = {}
         self._clock = MasterClock(self._runner)
@@ -96,7 +96,7 @@ class Worker:
             self._pulse.forget()
         refusal = None
         try:
-            shard = Shard(assignment, self._token_file, self._lease, exposed=self._exposed)
+            shard = Shard(assignment, self._secrets, self._lease, exposed=self._exposed)
             self._shards[shard.number] = shard
             self.had.append(shard)
         except CliffwatchError as error:

@@ -16,11 +16,11 @@ from cliffwatch.capacity.variation import asked_for, at_rate, unit
 from cliffwatch.errors import ExitCode, InputError, RunError
 from cliffwatch.slo.spec import load_slo
 from cliffwatch.units import parse_seconds, parse_share
+from loadgen.access import Access
 from loadgen.capacity.idle import IdleCheck
 from loadgen.capacity.prober import Plan
 from loadgen.capacity.searching import Search
 from loadgen.capacity.stopping import Stopping
-from loadgen.origin import Origin, read_token, tls_context
 from loadgen.probe import Probe
 from loadgen.settings import OPTIONS, Settings
 from loadgen.target import inspect_target
@@ -62,6 +62,10 @@ def capacity(
     ca_file: str = typer.Option("", "--ca-file", help=_help("ca-file")),
     insecure: bool = typer.Option(False, "--insecure", help="Do not verify the target's TLS certificate."),
     token_file: str = typer.Option("", "--token-file", help=_help("token-file")),
+    basic_auth_file: str = typer.Option("", "--basic-auth-file", help=_help("basic-auth-file")),
+    headers_file: str = typer.Option("", "--headers-file", help=_help("headers-file")),
+    client_cert: str = typer.Option("", "--client-cert", help=_help("client-cert")),
+    client_key: str = typer.Option("", "--client-key", help=_help("client-key")),
     resume: bool = typer.Option(False, "--resume", help="Go on with the search in --out: its finished probes count."),
     as_json: bool = typer.Option(False, "--json", help="Print the result as JSON."),
 ) -> None:
@@ -75,6 +79,8 @@ def capacity(
     given = {
         "workload": workload, "target": target, "out": out, "slo": slo, "model": model, "endpoint": endpoint,
         "tokenizer": tokenizer, "ca_file": ca_file, "insecure": insecure or None, "token_file": token_file,
+        "basic_auth_file": basic_auth_file, "headers_file": headers_file, "client_cert": client_cert,
+        "client_key": client_key,
     }  # fmt: skip
     settings = Settings.of(given)
     plan = _plan(settings, workers, probe_duration, tuple(context.args))
@@ -107,9 +113,9 @@ def _plan(settings: Settings, workers: int, probe_duration: str, extra: tuple[st
         ("--endpoint", settings.endpoint),
         ("--tokenizer", settings.tokenizer),
         ("--ca-file", settings.ca_file),
-        ("--token-file", settings.token_file),
     ):
         options += [] if value is None else [name, str(value)]
+    options += settings.secrets.arguments("--")
     options += ["--insecure"] if settings.insecure else []
     source = str(settings.slo)
     return Plan(workload, load_slo(source), source, settings.target, settings.out, duration_s, (*options, *extra))
@@ -156,9 +162,7 @@ def _search(plan: Plan, settings: Settings, limits: Limits, *, resume: bool) -> 
     """Check the folder and the target, then search. Raises CliffwatchError."""
     asked = _digest(plan)
     probes = _finished(plan.out, asked) if resume else _fresh(plan.out)
-    origin = Origin.parse(settings.target)
-    tls = tls_context(origin, ca_file=settings.ca_file, insecure=settings.insecure)
-    probe = Probe(origin, tls, read_token(settings.token_file))
+    probe = Probe(Access.of(settings.target, settings.secrets, ca_file=settings.ca_file, insecure=settings.insecure))
     stopping = Stopping()
     stopping.listen()
     try:

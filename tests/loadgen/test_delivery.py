@@ -15,6 +15,7 @@ from cliffwatch.records.schema import PLANNED, Outcome, Phase, RequestRow
 from cliffwatch.workload.prompts import Built
 from cliffwatch.workload.schedule import PlannedRequest
 from cliffwatch.workload.spec import Workload
+from loadgen.access import Access
 from loadgen.composer import Composer, ServedModel
 from loadgen.connection import Cancelled, Timeouts
 from loadgen.delivery import courier_for
@@ -41,9 +42,9 @@ Send = Callable[..., RequestRow]
 @contextmanager
 def client(port: int, spec: Workload, timeouts: Timeouts = ROOMY) -> Iterator[Send]:
     """Sends request number so and so; the row's times count from the call."""
-    origin = Origin("http", "127.0.0.1", port)
-    transport = Transport(origin, None, timeouts)
-    composer = Composer(origin=origin, models={"m": ServedModel(OnePrompt())}, sampling={}, run_id="r")
+    access = Access(Origin("http", "127.0.0.1", port))
+    transport = Transport(access, timeouts)
+    composer = Composer(access=access, models={"m": ServedModel(OnePrompt())}, sampling={}, run_id="r")
     sender = Sender(courier=courier_for(spec, transport), composer=composer, worker=0)
 
     def send(request_id: int = 0) -> RequestRow:

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cliffwatch.errors import InputError
-from loadgen.origin import Origin, read_token, tls_context
+from loadgen.identity import read_token
+from loadgen.origin import Origin, tls_context
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from cliffwatch.errors import CliffwatchError, ExitCode, InputError, UnreachableError
 from cliffwatch.workload.lexicon import WORDS
 from cliffwatch.workload.spec import Workload
+from loadgen.access import Access
 from loadgen.origin import Origin
 from loadgen.probe import Probe
 from loadgen.target import Target, inspect_target
@@ -39,7 +40,7 @@ def answering(routes: Routes, head: str = "") -> Iterator[tuple[Probe, Served]]:
         sock.sendall(whole(status, json.dumps(answer).encode(), "application/json", *([head] if head else [])))
 
     with serving(behave) as served:
-        probe = Probe(Origin("http", "127.0.0.1", served.port), None, "s3cret")
+        probe = Probe(Access(Origin("http", "127.0.0.1", served.port), headers=("Authorization: Bearer s3cret",)))
         yield probe, served
         probe.close()
 
@@ -110,7 +111,7 @@ def test_without_a_list_a_named_model_goes_on_and_the_record_says_so():
 def test_a_page_instead_of_json_is_said():
     page = whole("200 OK", b"<html><title>Sign in</title></html>", "text/html")
     with serving(lambda sock, _: sock.sendall(page)) as served:
-        probe = Probe(Origin("http", "127.0.0.1", served.port), None, None)
+        probe = Probe(Access(Origin("http", "127.0.0.1", served.port)))
         with pytest.raises(InputError, match=r"not JSON.*Sign in"):
             look(probe)
         probe.close()
@@ -119,7 +120,7 @@ def test_a_page_instead_of_json_is_said():
 def test_nobody_there_is_unreachable():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    probe = Probe(Origin("http", "127.0.0.1", port), None, None)
+    probe = Probe(Access(Origin("http", "127.0.0.1", port)))
     with pytest.raises(UnreachableError, match="refused") as caught:
         look(probe)
     assert caught.value.exit_code == ExitCode.UNREACHABLE

@@ -15,10 +15,11 @@ import trustme
 from cliffwatch.records.schema import Outcome
 from cliffwatch.stream import DIALECTS
 from cliffwatch.stream.response import StreamResult
+from loadgen.access import Access, request_bytes
 from loadgen.answer import StreamSink
 from loadgen.connection import Cancelled, Timeouts, Transfer
 from loadgen.origin import Origin, tls_context
-from loadgen.transport import Transport, request_bytes
+from loadgen.transport import Transport
 from tests.loadgen.scripted import (
     ANSWER,
     END,
@@ -43,7 +44,7 @@ def transports() -> Iterator[Callable[..., Transport]]:
     def make(
         port: int, timeouts: Timeouts = ROOMY, tls: ssl.SSLContext | None = None, host: str = "127.0.0.1"
     ) -> Transport:
-        made.append(Transport(Origin("https" if tls else "http", host, port), tls, timeouts))
+        made.append(Transport(Access(Origin("https" if tls else "http", host, port), tls), timeouts))
         return made[-1]
 
     yield make
@@ -53,7 +54,7 @@ def transports() -> Iterator[Callable[..., Transport]]:
 
 def ask(transport: Transport, batch: int = 1, max_tokens: int = 2) -> tuple[StreamResult, Transfer]:
     sink = StreamSink(DIALECTS["completions"], batch, max_tokens)
-    transfer = transport.send(request_bytes(Origin("http", "x", 80), "POST", "/v1/completions", b"{}"), sink)
+    transfer = transport.send(request_bytes(Access(Origin("http", "x", 80)), "POST", "/v1/completions", b"{}"), sink)
     return sink.result(transfer), transfer
 
 
