@@ -6,6 +6,7 @@ Both engines are this test's alone while a run goes on, so the growth of their c
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -124,3 +125,72 @@ def test_the_judged_run_is_json_with_the_same_count(llama_cpp_server: Server, tm
     document = json.loads(result.output[result.output.index("{") :])
     assert result.rows("select count(*) from requests where phase = 'measured'") == [(37,)]
     assert "37" in json.dumps(document)
+
+
+NATIVE: dict[str, Any] = {
+    **FAST,
+    "endpoint": "llamacpp",
+    "sampling": {"temperature": 0, "ignore_eos": True, "top_k": 5, "repetition_penalty": 1.1, "stop": ["~~~"]},
+    "requests": 60,
+}
+
+
+def test_llama_cpps_own_endpoint_counts_what_the_run_counts(llama_cpp_server: Server, tmp_path: Path) -> None:
+    before = scrape(llama_cpp_server.url)
+    result = run(NATIVE, llama_cpp_server.url, tmp_path, "--workers", "2")
+    growth = Growth(before, scrape(llama_cpp_server.url))
+    assert_complete(result, 60)
+    sums = totals(result)
+    (cached,) = result.rows("select sum(cached_input_tokens) from requests")[0]
+    assert growth.total("llamacpp:prompt_tokens_total") + cached == sums["input"] == sums["asked"]
+    assert growth.total("llamacpp:prompt_tokens_cached_total") == cached > 0
+    assert growth.total("llamacpp:tokens_predicted_total") == sums["output"] == sums["asked_output"]
+    assert result.rows("select distinct endpoint, finish_reason from requests") == [("llamacpp", "length")]
+
+
+SESSIONS: dict[str, Any] = {
+    "name": "sessions",
+    "arrivals": {"kind": "poisson", "rate": 6},
+    "requests": 90,
+    "input_tokens": {"kind": "uniform", "min": 60, "max": 200},
+    "output_tokens": {"kind": "uniform", "min": 4, "max": 32},
+    "sessions": {
+        "turns": {"kind": "uniform", "min": 2, "max": 6},
+        "think_time": "100ms",
+        "input_tokens": {"kind": "uniform", "min": 20, "max": 60},
+    },
+    "tenants": [{"name": "free", "weight": 3}, {"name": "paid"}],
+}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_sessions_on_llama_cpp_hold_what_was_said(llama_cpp_server: Server, tmp_path: Path, workers: int) -> None:
+    """Random weights seldom speak nothing but special tokens; such a session ends there, and its row says so.
+
+    A prompt is asked for as long as the answer before was by the engine's count. The engine cuts the same text into
+    tokens anew, some more of them, since random tokens are not how a tokenizer cuts text.
+    """
+    before = scrape(llama_cpp_server.url)
+    result = run(SESSIONS, llama_cpp_server.url, tmp_path, "--workers", str(workers))
+    growth = Growth(before, scrape(llama_cpp_server.url))
+    assert result.code == 0, result.output
+    accounting = result.manifest.accounting
+    assert accounting is not None and accounting.balanced
+    assert accounting.issued >= 80
+    sums = totals(result)
+    (cached,) = result.rows("select sum(cached_input_tokens) from requests")[0]
+    assert growth.total("llamacpp:prompt_tokens_total") + cached == sums["input"]
+    assert growth.total("llamacpp:tokens_predicted_total") == sums["output"] == sums["asked_output"]
+    turns = result.rows("select session, turn, worker, tenant, input_tokens, server_input_tokens, output_tokens,"
+        " intended_ns, ended_ns, cached_input_tokens from requests order by session, turn")  # fmt: skip
+    later = [(was, now) for was, now in pairwise(turns) if was[0] == now[0]]
+    assert len(later) > 50
+    for (_, turn, worker, tenant, _, counted, output, _, ended, _), now in later:
+        assert now[1:4] == (turn + 1, worker, tenant)
+        assert 20 <= now[4] - counted - output <= 60  # what the turn was to add
+        assert now[7] == ended + 100_000_000
+    asked, counted = (sum(now[place] for _, now in later) for place in (4, 5))
+    assert abs(counted / asked - 1) < 0.05  # and the engine agrees, but for the tokens of answers
+    firsts = [row for row in turns if row[1] == 0]
+    assert all(row[4] == row[5] for row in firsts)
+    assert sum(now[9] for _, now in later) > 0.5 * sum(now[5] for _, now in later)  # its cache knows the history

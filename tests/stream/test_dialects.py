@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 
 from cliffwatch.errors import InputError
 from cliffwatch.stream import DIALECTS
-from cliffwatch.stream.dialect import Chunk, Delta, NotTheDialectError, StreamFault, Usage
+from cliffwatch.stream.dialect import Chunk, Delta, NotTheDialectError, StreamFault, Usage, spelled
+from cliffwatch.stream.openai_chat import OpenAIChat
 
 COMPLETIONS = DIALECTS["completions"]
 CHAT = DIALECTS["chat"]
 TRITON = DIALECTS["triton"]
+LLAMA_CPP = DIALECTS["llamacpp"]
 SAMPLING = {"temperature": 0, "ignore_eos": True, "stream": False, "model": "other"}
 
 
@@ -43,6 +45,40 @@ def test_chat_and_triton_requests_carry_one_prompt() -> None:
     for dialect in ("chat", "triton"):
         with pytest.raises(InputError, match="one prompt a request; got 2"):
             encoded(dialect, "a", "b")
+
+
+def test_llama_cpp_requests_carry_one_prompt_or_several() -> None:
+    expected = {"n_predict": 7, "stream": True, "temperature": 0, "ignore_eos": True, "model": "other"}
+    assert encoded("llamacpp", "a") == {**expected, "prompt": "a"}
+    assert encoded("llamacpp", "a", "b") == {**expected, "prompt": ["a", "b"]}
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_a_dialect_names_the_fields_it_writes_and_sampling_replaces_none(name: str) -> None:
+    dialect = DIALECTS[name]
+    written = json.loads(dialect.encode(model="m", prompts=["a"], max_tokens=7, sampling={}))
+    assert set(written) == dialect.own_fields
+    taken = json.loads(
+        dialect.encode(model="m", prompts=["a"], max_tokens=7, sampling=dict.fromkeys(dialect.own_fields, "?"))
+    )
+    assert taken == written
+
+
+def test_sampling_goes_by_the_dialects_names() -> None:
+    given = {"stop": ["a"], "ignore_eos": True, "repetition_penalty": 2, "top_k": 5}
+    assert spelled(CHAT, given) == given
+    assert spelled(TRITON, given) == {"stop_words": ["a"], "repetition_penalty": 2, "top_k": 5}
+    assert spelled(LLAMA_CPP, given) == {"stop": ["a"], "ignore_eos": True, "repeat_penalty": 2, "top_k": 5}
+
+
+def test_a_conversation_alternates() -> None:
+    body = json.loads(OpenAIChat().encode_turn(model="m", said=["a", "b", "c"], max_tokens=7, sampling=SAMPLING))
+    assert [(one["role"], one["content"]) for one in body["messages"]] == [
+        ("user", "a"),
+        ("assistant", "b"),
+        ("user", "c"),
+    ]
+    assert (body["model"], body["stream"]) == ("m", True)
 
 
 def test_done_and_null() -> None:
@@ -137,6 +173,26 @@ def test_triton() -> None:
     assert TRITON.decode(b'{"error":"boom"}') == Chunk(error=StreamFault("boom"))
 
 
+LAST = {"index": 0, "content": "", "stop": True, "stop_type": "limit", "tokens_predicted": 4, "tokens_evaluated": 5}
+CACHED = {"tokens_cached": 8, "timings": {"cache_n": 3, "prompt_n": 2}}
+
+
+@pytest.mark.parametrize(
+    ("event", "chunk"),
+    [
+        (None, Chunk()),
+        ({"index": 1, "content": " a", "stop": False, "tokens_predicted": 1}, Chunk((Delta(1, " a"),))),
+        ({"content": "", "stop": False}, Chunk()),
+        (LAST | CACHED, Chunk(usage=Usage(5, 4, 3, 0), finish={0: "length"})),
+        (LAST | {"stop_type": "word", "content": "x"}, Chunk((Delta(0, "x"),), Usage(5, 4, None, 0), {0: "stop"})),
+        ({"stop": True, "stop_type": "none"}, Chunk(usage=Usage(None, None, None, 0), finish={0: "none"})),
+        ({"error": {"code": 500, "message": "no slot"}}, Chunk(error=StreamFault("no slot", 500))),
+    ],
+)
+def test_llama_cpp(event: object, chunk: Chunk) -> None:
+    assert LLAMA_CPP.decode(json.dumps(event).encode()) == chunk
+
+
 @pytest.mark.parametrize(
     "data",
     [
@@ -176,6 +232,9 @@ def test_what_is_no_object_is_refused(name: str, data: bytes) -> None:
         ("chat", b'{"choices":[{"delta":[]}]}'),
         ("chat", b'{"choices":[{"delta":{"content":{}}}]}'),
         ("triton", b'{"text_output":3}'),
+        ("llamacpp", b'{"content":3}'),
+        ("llamacpp", b'{"content":"a","stop":true,"timings":[]}'),
+        ("llamacpp", b'{"content":"a","stop":true,"tokens_evaluated":"5"}'),
         ("triton", b"null"),
     ],
 )
@@ -191,14 +250,14 @@ def test_random_bytes_raise_nothing_else(data: bytes) -> None:
             dialect.decode(data)
 
 
+WORDS = ["choices", "index", "text", "delta", "content", "usage", "prompt_tokens", "error", "object", "message"]
+WORDS += ["stop", "stop_type", "tokens_evaluated", "timings", "cache_n"]
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
-            st.sampled_from(
-                ["choices", "index", "text", "delta", "content", "usage", "prompt_tokens", "error", "object", "message"]
-            ),
+            st.sampled_from(WORDS),
             inner,
             max_size=4,
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from cliffwatch.records.schema import Outcome, TokenSource
@@ -22,6 +24,64 @@ def test_a_role_only_chunk_is_no_token(opening: dict[str, str | None]) -> None:
     assert ms(result.first_token_ns) == 210
     assert result.chunk_gaps_us == [30_000]
     assert ms(result.last_token_ns) == 240
+
+
+@pytest.mark.parametrize(
+    ("dialect", "opening", "piece", "ending"),
+    [
+        ("triton", {"text_output": ""}, lambda word: {"text_output": word}, None),
+        ("llamacpp", {"content": "", "stop": False}, lambda word: {"content": word, "stop": False}, {"stop": True}),
+        ("llamacpp", None, lambda word: {"index": 0, "content": word}, {"index": 0, "content": "", "stop": True}),
+    ],
+)
+def test_an_empty_first_event_is_no_token_in_other_dialects(
+    dialect: str, opening: object, piece: Callable[[str], object], ending: object
+) -> None:
+    reads = [(5.0, event(opening)), (210.0, event(piece("Hel"))), (240.0, event(piece("lo")))]
+    result = read(*reads, *([(241.0, event(ending))] if ending else []), dialect=dialect)
+    assert result.outcome is Outcome.OK
+    assert ms(result.first_token_ns) == 210
+    assert result.chunk_gaps_us == [30_000]
+    assert ms(result.last_token_ns) == 240
+
+
+LAST = {"index": 0, "content": "", "stop": True, "stop_type": "limit", "tokens_evaluated": 9, "tokens_predicted": 2}
+
+
+@pytest.mark.parametrize(
+    "endings",
+    [
+        [LAST],
+        [{**LAST, "tokens_evaluated": 1, "tokens_predicted": 1}, LAST],
+        [{**LAST, "tokens_predicted": None}, LAST, {**LAST, "tokens_evaluated": None}],
+    ],
+)
+def test_the_last_event_of_llama_cpp_counts_and_is_no_token(endings: list[dict[str, object]]) -> None:
+    tokens = [(10.0, event({"content": "a"})), (20.0, event({"content": "b", "tokens_predicted": 2}))]
+    result = read(*tokens, *((30.0 + i, event(one)) for i, one in enumerate(endings)), dialect="llamacpp", max_tokens=2)
+    assert (result.outcome, result.finish_reason, result.warnings) == (Outcome.OK, "length", ())
+    assert (result.server_input_tokens, result.output_tokens) == (9, 2)
+    assert result.output_tokens_source is TokenSource.SERVER
+    assert (ms(result.last_token_ns), result.chunk_gaps_us) == (20, [10_000])
+
+
+def test_a_batch_of_llama_cpp_is_summed_and_needs_every_ending() -> None:
+    pieces = [
+        (1.0, event(None)),
+        (2.0, event({"index": 1, "content": "a"})),
+        (3.0, event({"index": 0, "content": "b"})),
+    ]
+    ends = [(4.0, event({**LAST, "index": 1})), (5.0, event({**LAST, "index": 0, "tokens_evaluated": 4}))]
+    whole = read(*pieces, *ends, dialect="llamacpp", batch=2)
+    assert (whole.outcome, whole.server_input_tokens, whole.output_tokens) == (Outcome.OK, 13, 4)
+    cut = read(*pieces, ends[0], dialect="llamacpp", batch=2)
+    assert (cut.outcome, cut.server_input_tokens) == (Outcome.TRUNCATED, None)
+
+
+def test_where_nothing_is_counted_the_answer_is_labelled_and_the_prompt_unknown() -> None:
+    result = read((1, event({"text_output": "a"})), (3, event({"text_output": "b"})), dialect="triton")
+    assert (result.server_input_tokens, result.output_tokens) == (None, 2)
+    assert result.output_tokens_source is TokenSource.CHUNKS
 
 
 TOKENS = [(10, text("a")), (20, text("b", finish="stop"))]
