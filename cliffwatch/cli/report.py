@@ -12,6 +12,7 @@ from cliffwatch.records.files import shards_dir
 from cliffwatch.records.folder import SLO_FILE, WORKLOAD_FILE
 from cliffwatch.records.manifest import FILE_NAME
 from cliffwatch.records.schema import Outcome, Phase
+from cliffwatch.report.groups import Grouping
 from cliffwatch.report.summary import Report, own_slo, summarize
 from cliffwatch.slo.judgement import Status
 from cliffwatch.slo.spec import load_slo
@@ -35,6 +36,7 @@ def report(
     as_json: bool = typer.Option(False, "--json", help="Print JSON for machines instead of the table."),
     html: Path = typer.Option(None, help="Also write the report as one self-contained HTML file."),
     phase: PhaseChoice = typer.Option(PhaseChoice.MEASURED, help="Which requests to judge."),
+    by: Grouping = typer.Option(None, help="Also show the requests apart, by what they were."),
     strict: bool = typer.Option(False, help="Treat too few data as missed."),
 ) -> None:
     """Judge a run against its SLOs.
@@ -47,7 +49,7 @@ def report(
         _refuse_own_files(html, run_dir)
     chosen = None if phase is PhaseChoice.ALL else Phase(phase)
     reader = RunReader(run_dir)
-    judged = summarize(reader, load_slo(slo) if slo else own_slo(run_dir), phase=chosen)
+    judged = summarize(reader, load_slo(slo) if slo else own_slo(run_dir), phase=chosen, by=by)
     if html is not None:
         from cliffwatch.report.html import render
 

@@ -16,6 +16,7 @@ from cliffwatch.records.manifest import Manifest, Verdict, VerdictState
 from cliffwatch.records.reader import RunReader
 from cliffwatch.records.schema import FAILURES, Outcome, Phase
 from cliffwatch.report.clients import TRIED_AGAIN, Cancellations, Retries, count_cancellations, count_retries
+from cliffwatch.report.groups import Grouping, GroupSummary, group
 from cliffwatch.report.intervals import Intervals, percentile_intervals
 from cliffwatch.report.query import ok_in, row, rows
 from cliffwatch.report.settling import Settling, settle
@@ -107,6 +108,7 @@ class Report(_Part):
         retries, cancellations: of the judged requests, where the workload asked for any.
         retried: with all attempts, from the first one's send to the last token: of those answered after a retry.
         apart: cold-start and warm-up requests, where the run has any.
+        by, groups: the judged requests told apart, where that was asked for.
     """
 
     manifest: Manifest
@@ -126,6 +128,8 @@ class Report(_Part):
     retries: Retries | None = None
     retried: FigureSummary | None = None
     cancellations: Cancellations | None = None
+    by: Grouping | None = None
+    groups: tuple[GroupSummary, ...] = ()
 
     @property
     def invalid(self) -> bool:
@@ -149,7 +153,9 @@ def own_slo(run_dir: Path) -> SloFile | None:
     return load_slo(path) if path.is_file() else None
 
 
-def summarize(reader: RunReader, slo: SloFile | None, *, phase: Phase | None = Phase.MEASURED) -> Report:
+def summarize(
+    reader: RunReader, slo: SloFile | None, *, phase: Phase | None = Phase.MEASURED, by: Grouping | None = None
+) -> Report:
     """`build` on an open reader. Raises RunError on damaged shards."""
     manifest = reader.manifest
     judgement = judge(reader, slo, phase=phase) if slo else None
@@ -176,6 +182,8 @@ def summarize(reader: RunReader, slo: SloFile | None, *, phase: Phase | None = P
             retries=retries,
             retried=_figure(connection, "E2E, all attempts", "total_s", retried) if retries else None,
             cancellations=count_cancellations(connection, manifest, phase),
+            by=by,
+            groups=() if by is None else group(connection, by, _main_figures(manifest), phase),
         )
 
 

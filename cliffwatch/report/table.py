@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -11,6 +11,7 @@ from rich.text import Text
 
 from cliffwatch.cost.price import Price
 from cliffwatch.records.manifest import VerdictState
+from cliffwatch.report.groups import GroupSummary
 from cliffwatch.report.summary import FigureSummary, PhaseSummary, Report, SureQuantile
 from cliffwatch.report.words import (
     FEW,
@@ -36,6 +37,7 @@ from cliffwatch.report.words import (
 from cliffwatch.slo.judgement import Judgement, ObjectiveResult, Status
 from cliffwatch.units import format_seconds
 
+_GROUP_PERCENTILES = ("p50", "p95")
 STATUS_STYLE = {Status.MET: "green", Status.MISSED: "bold red", Status.TOO_FEW_DATA: "yellow"}
 STATUS_SIGN = {Status.MET: "✓", Status.MISSED: "✕", Status.TOO_FEW_DATA: "?"}
 VERDICT_STYLE = {VerdictState.VALID: "green", VerdictState.DEGRADED: "yellow", VerdictState.INVALID: "bold red"}
@@ -56,6 +58,8 @@ def _parts(report: Report) -> Iterator[RenderableType]:
         yield Text("No SLO file was given: nothing to meet or miss.", style="dim")
     yield _spaced(Text(f"Latency of the successful requests ({report.phase})", style="bold"))
     yield _latencies(report.figures)
+    if report.by is not None:
+        yield _spaced(_groups(report.by, report.groups))
     yield _spaced(_settling(report))
     yield _spaced(_outcomes(report))
     yield from _clients(report)
@@ -137,6 +141,16 @@ def _percentile(one: SureQuantile) -> Text:
     return Text.assemble(
         quantile(one), (f"\n{seconds_interval(one.low, one.high)}" if one.value is not None else "", "dim")
     )
+
+
+def _groups(by: str, groups: Sequence[GroupSummary]) -> Table:
+    labels = list(groups[0].latencies) if groups else []
+    table = _grid(by, ">n", ">ok", *(f">{label} {name.upper()}" for label in labels for name in _GROUP_PERCENTILES))
+    for one in groups:
+        cells = [quantile(one.latencies[label][name]) for label in labels for name in _GROUP_PERCENTILES]
+        name = UNKNOWN if one.value is None else printable(one.value)
+        table.add_row(Text(name), f"{one.n:,}", share(one.ok / one.n), *cells)
+    return table
 
 
 def _settling(report: Report) -> Table:

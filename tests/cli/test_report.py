@@ -47,6 +47,25 @@ def test_a_run_without_an_slo_is_shown_and_not_judged(tmp_path: Path, command: C
     assert all(word in ended.out for word in ("TTFT", "ok", "verdict", "cost"))
 
 
+def test_requests_are_told_apart_by_what_they_were(tmp_path: Path, command: Command) -> None:
+    tenants = [("free", 0.1)] * 150 + [("paid", 0.5)] * 40 + [(None, 0.2)] * 10
+    lines = [served(i, ttft=ttft, tenant=name, turn=i % 12) for i, (name, ttft) in enumerate(tenants)]
+    run_of(tmp_path / "run", [*lines, refused(200, Outcome.HTTP_5XX, tenant="paid")])
+    ended = command("report", tmp_path / "run", "--by", "tenant", "--json")
+    groups = {one["value"]: one for one in json.loads(ended.out)["groups"]}
+    assert [(value, one["n"], one["ok"]) for value, one in groups.items()] == [
+        ("free", 150, 150), ("paid", 41, 40), (None, 10, 10)
+    ]  # fmt: skip
+    assert groups["free"]["latencies"]["TTFT"]["p50"] == {"value": pytest.approx(0.1), "n": 150, "few": False}
+    assert groups["paid"]["latencies"]["TTFT"]["p95"]["few"]
+    assert groups[None]["latencies"]["TTFT"]["p95"]["value"] is None
+    table = command("report", tmp_path / "run", "--by", "tenant").out
+    assert "TTFT P95" in table and "97.6 %" in table
+    turns = json.loads(command("report", tmp_path / "run", "--by", "turn", "--json").out)["groups"]
+    assert [one["value"] for one in turns] == [*map(str, range(12)), None]  # by number, not as text
+    assert command("report", tmp_path / "run", "--by", "colour").code == 2
+
+
 @pytest.mark.parametrize("name", ["manifest.json", "slo.yaml", "shards/worker-000.parquet", "shards/new.html"])
 def test_a_report_never_replaces_what_it_is_made_from(tmp_path: Path, command: Command, name: str) -> None:
     run = make(tmp_path / "run", slo=SLO)
@@ -164,7 +183,8 @@ def test_damaged_runs_are_refused_by_file(tmp_path: Path, command: Command) -> N
     inside = make(tmp_path / "inside")
     shard = final_path(inside, 0)
     data = shard.read_bytes()
-    shard.write_bytes(data[:100] + bytes(len(data) // 2) + data[100 + len(data) // 2 :])
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    shard.write_bytes(data[:100] + bytes(footer - 100) + data[footer:])
     ended = command("report", inside)
     assert ended.code == 2
     assert "cannot be read" in ended.err
