@@ -21,6 +21,8 @@ COOLDOWN_QUANTILE, COOLDOWN_SHARE = 0.95, 0.25
 # Backlog: a trend that chance shows in one steady series of 1,000, and at least one request of 50 left lying.
 GROWTH_P, GROWTH_SHARE = 0.001, 0.02
 MIN_GROWTH_N = 5 * WINDOWS
+UNSURE = (2.76 / 2.50) ** 2  # the variance between 20 windows is itself uncertain: (t / z)^2 at the level of one look
+MOST_ALIKE = 0.9
 Array = np.ndarray[Any, Any]
 
 
@@ -137,6 +139,34 @@ def weigh(series: Series, *, until_s: float) -> Evidence | None:
     )
 
 
+def pool(one: Evidence, other: Evidence) -> Evidence:
+    """Two probes of one rate as one: counts add up, what they are worth and how fast it went is the mean by number."""
+    a, b = one.goodput.n, other.goodput.n
+    return Evidence(
+        counts=tuple(_added(*pair) for pair in zip(one.counts, other.counts, strict=True)),
+        goodput=_added(one.goodput, other.goodput),
+        start_s=0.0,
+        end_s=one.seconds + other.seconds,
+        cut=one.cut + other.cut,
+        settled=one.settled and other.settled,
+        pending=one.pending + other.pending,
+        arrivals_per_s=(one.arrivals_per_s * a + other.arrivals_per_s * b) / (a + b),
+        answers_per_s=(one.answers_per_s * a + other.answers_per_s * b) / (a + b),
+        growing=one.growing and other.growing,
+    )
+
+
+def _added(one: Count, other: Count) -> Count:
+    n = one.n + other.n
+    weight = one.n / n if n else 0.5
+    return Count(
+        n=n,
+        bad=one.bad + other.bad,
+        inflation=weight * one.inflation + (1 - weight) * other.inflation,
+        caution=weight * one.caution + (1 - weight) * other.caution,
+    )
+
+
 def _warmup(series: Series, count: int) -> tuple[int, bool]:
     """How many requests MSER-5 leaves out, and whether it found an end. Latencies in logarithms, as in the report."""
     latency = series.latency_s[:count]
@@ -156,14 +186,21 @@ def _count(marks: Array, windows: Array, caution: float) -> Count:
 
 
 def _latency_inflation(latency: Array, windows: Array) -> float:
-    """Variance of window means of log latency against that of independent values; 1 with little to tell by."""
+    """Variance of window means of log latency against that of independent values; 1 with little to tell by.
+
+    Where neighbouring windows are still alike, they are too short to show all of it: the variance is that of a
+    first-order autoregression then, (1 + r) / (1 - r) times as much.
+    """
     known = ~np.isnan(latency)
     values = np.log(np.maximum(latency[known], SMALLEST_S))
     totals = np.bincount(windows[known], minlength=WINDOWS)
-    if np.count_nonzero(totals) < 2 or (spread := float(values.var())) <= 0:
+    if np.count_nonzero(totals) < WINDOWS or (spread := float(values.var())) <= 0:
         return 1.0
     sums = np.bincount(windows[known], weights=values - values.mean(), minlength=WINDOWS)
-    return max(1.0, float(np.sum(sums**2)) / (len(values) * spread))
+    means = sums / totals
+    alike = float(means[1:] @ means[:-1] / (means @ means)) + 1 / WINDOWS  # biased by about -1 / n
+    alike = min(max(alike, 0.0), MOST_ALIKE)
+    return max(1.0, float(sums @ sums) / (len(values) * spread) * UNSURE * (1 + alike) / (1 - alike))
 
 
 def _growing(due: Array, ended: Array, start_s: float, end_s: float) -> bool:

@@ -15,16 +15,16 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict
 
-from cliffwatch.capacity.evidence import Evidence
+from cliffwatch.capacity.evidence import Evidence, pool
 from cliffwatch.capacity.response import Crossing, crossing
-from cliffwatch.capacity.sequential import Outcome
+from cliffwatch.capacity.sequential import Outcome, decide
 
 GROWTH = 4.0  # far below the edge; the first rate that is too high tells by its throughput where to go back to
 SHRINK = 4.0
 BELOW_THROUGHPUT = 0.8  # a server keeps its latencies at about this share of what it answers when overloaded
 WIDE_BRACKET = 2.0  # rates further apart than this are not halved between but reached for from the throughput
 STEP_LOGITS, MIN_STEP, MAX_STEP = 0.5, 0.02, 0.10  # how far beside the estimate the next probe goes, both ways in turn
-INVALID_TRIES = 2
+INVALID_TRIES, NEAR_BREATH = 2, 1.25  # the load generator is the limit if it fails twice this near to what it can do
 # A search that ends when its interval is narrow ends rather where chance made it narrow. So a fit gets this share of
 # the error that is allowed; what is left of it in simulations is in docs/capacity.md.
 STOPPING = 0.5
@@ -105,19 +105,31 @@ class Step:
 
 def next_step(probes: Sequence[Probe], limits: Limits) -> Step:
     """The next probe, or the end, after these."""
-    valid = [probe for probe in probes if probe.outcome is not Outcome.INVALID and probe.evidence is not None]
-    ceiling = _generator_limit(probes)
+    valid = _pooled([probe for probe in probes if probe.outcome is not Outcome.INVALID], limits)
+    refused = [probe.rate for probe in probes if probe.outcome is Outcome.INVALID]
     fits = fitted(valid, limits)
     answer = _answer(valid, limits, fits)
-    if ceiling is not None and not _fails(valid, limits):
-        return Step(answer.model_copy(update={"state": State.GENERATOR if valid else State.NOTHING, "high": None}))
-    if (ended := _ended(valid, limits, answer)) is not None:
+    ended = _ended(valid, limits, answer)
+    if ended is None and _out_of_breath(valid, refused, limits):
+        ended = State.GENERATOR if valid else State.NOTHING
+    if ended is None and len(probes) >= limits.max_probes:
+        ended = State.WIDE if valid else State.NOTHING
+    if ended is not None:
         return Step(answer.model_copy(update={"state": ended}))
-    if len(probes) >= limits.max_probes:
-        return Step(answer.model_copy(update={"state": State.WIDE if valid else State.NOTHING}))
-    if probes and probes[-1].outcome is Outcome.INVALID:
-        return Step(answer, probes[-1].rate)
-    return Step(answer, _rounded(_next_rate(valid, limits, fits), limits))
+    return Step(answer, _rounded(_within_breath(_next_rate(valid, limits, fits), valid, refused, limits), limits))
+
+
+def _pooled(valid: Sequence[Probe], limits: Limits) -> list[Probe]:
+    """Probes of one rate as one: what each could not decide, they may together."""
+    found: dict[float, Probe] = {}
+    for probe in valid:
+        before = found.get(probe.rate)
+        if before is None or before.evidence is None or probe.evidence is None:
+            found[probe.rate] = probe
+            continue
+        evidence = pool(before.evidence, probe.evidence)
+        found[probe.rate] = Probe(rate=probe.rate, outcome=decide(evidence, limits.targets), evidence=evidence)
+    return list(found.values())
 
 
 def fitted(valid: Sequence[Probe], limits: Limits) -> dict[int, Crossing]:
@@ -182,13 +194,19 @@ def _next_rate(valid: Sequence[Probe], limits: Limits, fits: dict[int, Crossing]
         return max(leaning) * GROWTH
     throughput = min((p.evidence.answers_per_s for p in valid if p.evidence and p.evidence.growing), default=math.inf)
     reach = high if limits.whole else min(high, throughput)
-    if low is not None and low >= high:  # noise: the edge is somewhere between, and both sides have to be seen
+    if low is not None and _blurred(valid, low, high):
         return _other_side(math.sqrt(low * high), MAX_STEP, valid)
     if low is None:
         return min(BELOW_THROUGHPUT * reach, high / SHRINK if reach == high else high)
     if reach / low > WIDE_BRACKET:
         return max(BELOW_THROUGHPUT * reach if reach < high else math.sqrt(low * high), low * math.sqrt(WIDE_BRACKET))
     return math.sqrt(low * high)
+
+
+def _blurred(valid: Sequence[Probe], low: float, high: float) -> bool:
+    """Whether the bracket is of noise: its ends cross, or are close though not sure. Further out more is seen."""
+    unsure = any(probe.outcome is Outcome.UNDECIDED for probe in valid if probe.rate in {low, high})
+    return low >= high or (unsure and high / low < 1 + 2 * MAX_STEP)
 
 
 def _beside(fit: Crossing, valid: Sequence[Probe], low: float | None, high: float | None) -> float:
@@ -219,13 +237,21 @@ def _rounded(rate: float, limits: Limits) -> float:
     return float(max(1, round(rate))) if limits.whole else float(f"{rate:.4g}")
 
 
-def _generator_limit(probes: Sequence[Probe]) -> float | None:
-    """The rate at which the load generator could not keep up twice in a row."""
-    last = probes[-INVALID_TRIES:]
-    if len(last) < INVALID_TRIES or any(probe.outcome is not Outcome.INVALID for probe in last):
-        return None
-    return last[-1].rate
+def _out_of_breath(valid: Sequence[Probe], refused: Sequence[float], limits: Limits) -> bool:
+    """Whether the load generator is the limit: twice at its lowest such rate, nothing being left to try below it."""
+    if not refused or any(not _leans(probe, limits) for probe in valid):
+        return False
+    floor = max([probe.rate for probe in valid if probe.rate < min(refused)], default=limits.lowest)
+    near = [rate for rate in refused if rate <= floor * NEAR_BREATH]
+    return len(near) >= INVALID_TRIES
 
 
-def _fails(valid: Sequence[Probe], limits: Limits) -> bool:
-    return any(not _leans(probe, limits) for probe in valid)
+def _within_breath(rate: float, valid: Sequence[Probe], refused: Sequence[float], limits: Limits) -> float:
+    """The wanted rate, or one nearer to what the load generator could do, where it could not do as much before."""
+    able = max((probe.rate for probe in valid), default=None)
+    if not refused or rate < min(refused):
+        return rate
+    ceiling = min(refused)
+    if able is None:
+        return ceiling if refused.count(ceiling) < INVALID_TRIES else max(limits.lowest, ceiling / SHRINK)
+    return ceiling if ceiling <= able * NEAR_BREATH else math.sqrt(able * ceiling)

@@ -57,7 +57,8 @@ def sentence(found: Capacity) -> str:
     """The answer in words."""
     answer = found.answer
     last = found.probes[-1].rate if found.probes else None
-    return SAYS[answer.state].format(
+    unknown = answer.state is State.WIDE and answer.capacity is None
+    return SAYS[State.SEARCHING if unknown else answer.state].format(
         capacity=number(answer.capacity),
         low=number(answer.low),
         high=number(answer.high),
