@@ -21,7 +21,7 @@ from locust.exception import RPCError
 from zmq.error import ZMQError
 
 from cliffwatch.errors import CliffwatchError, ExitCode, InputError, UnreachableError
-from loadgen.addresses import split_address
+from loadgen.addresses import check_free, split_address
 from loadgen.closing import recover_run
 from loadgen.coordinator import Coordinator
 from loadgen.ending import INTERRUPTED, conclude, print_report
@@ -108,19 +108,15 @@ def run(
             surplus = [name for name, value in given.items() if value]
             _join(master, workers, surplus, SecretFiles.of(secret_files), key, worker_metrics)
             return
-        check_bind(
-            split_address(bind, "--bind", default_port=DEFAULT_MASTER_PORT)[0],
-            key,
-            insecure=insecure_link,
-            option="--bind",
-        )
+        place = _place(workers, expect, bind)
+        check_bind(place[0], key, insecure=insecure_link, option="--bind")
         settings = Settings.of({**given, **secret_files})
         exposure = Exposure(settings.metrics, settings.metrics_linger_s, worker_metrics, workers)
         with _patience(f"asking {settings.target} how it serves and counts tokens ..."), _leaving_at_once():
             preparation = prepare(settings)
         for note in preparation.notes:
             print(f"cliffwatch: {note}", file=sys.stderr)  # noqa: T201
-        code = _Run(preparation, workers, expect, bind, key, exposure).code(as_json=as_json, report=not no_report)
+        code = _Run(preparation, workers, expect, place, key, exposure).code(as_json=as_json, report=not no_report)
     except KeyboardInterrupt:
         code = ExitCode.INTERRUPTED
     raise typer.Exit(code)
@@ -156,11 +152,15 @@ class _Run:
     """One run conducted from this process."""
 
     def __init__(
-        self, preparation: Preparation, workers: int, expect: int, bind: str, key: LinkKey | None, exposure: Exposure
+        self,
+        preparation: Preparation,
+        workers: int,
+        expect: int,
+        place: tuple[str, int],
+        key: LinkKey | None,
+        exposure: Exposure,
     ) -> None:
-        if not workers + expect:
-            raise InputError("leaves nobody to send", field="--workers", allowed="1 or more, or --expect N")
-        host, port = split_address(bind, "--bind", default_port=DEFAULT_MASTER_PORT if expect else 0)
+        host, port = place
         if key is None and not expect:
             key = new_key()  # others on this machine shall not join either
         self._preparation = preparation
@@ -238,6 +238,15 @@ class _Run:
             how = f"requests in flight have {drain_s:g} s; once more ends them now" if first else "ending them now"
             print(f"\ncliffwatch: {name}: {how}", file=sys.stderr)  # noqa: T201
             coordinator.interrupt(self._interrupted)
+
+
+def _place(workers: int, expect: int, bind: str) -> tuple[str, int]:
+    """Where workers are to join, found out before the target is asked anything. Raises InputError."""
+    if not workers + expect:
+        raise InputError("leaves nobody to send", field="--workers", allowed="1 or more, or --expect N")
+    host, port = split_address(bind, "--bind", default_port=DEFAULT_MASTER_PORT if expect else 0)
+    check_free(host, port, "--bind")
+    return host, port
 
 
 def _listen(environment: Environment, host: str, port: int) -> Any:

@@ -116,7 +116,12 @@ def _by_estimate(probe: Probe, model: str, used: tuple[str, ...]) -> Lexicon:
         for endpoint in used
     }
     plain = next((pairs for endpoint, pairs in counted.items() if endpoint != CHAT), counted.get(CHAT, []))
-    return estimated_lexicon(plain, counted.get(CHAT, ()))
+    try:
+        return estimated_lexicon(plain, counted.get(CHAT, ()))
+    except InputError as error:
+        url = probe.origin.url(DIALECTS[used[0]].path)
+        allowed = "usage.prompt_tokens that counts, or --tokenizer FILE"
+        raise InputError(f"lengths cannot be estimated: {error}", file=url, allowed=allowed) from error
 
 
 def _with_turns(probe: Probe, model: str, lexicon: Lexicon) -> Lexicon:
@@ -154,6 +159,9 @@ def _refused(url: str, result: StreamResult) -> InputError | UnreachableError:
         return UnreachableError(f"refuses a request of one token: {result.error}", file=url)
     if result.outcome is Outcome.HTTP_4XX:
         return InputError(f"refuses a request of one token: {result.error}", file=url)
+    if result.outcome is Outcome.PROTOCOL:
+        allowed = "the address of an inference server as --target"
+        return InputError(f"does not answer as an inference server: {result.error}", file=url, allowed=allowed)
     why = "" if result.outcome in {Outcome.OK, Outcome.EMPTY} else f" ({result.error})"
     allowed = "--tokenizer FILE for a server that tells neither"
     return InputError(f"says nothing of prompt tokens{why}", file=url, allowed=allowed)

@@ -62,7 +62,7 @@ class Workload(ConfigModel):
     sessions: Sessions | None = None
     batch: Batch = Field(default=cast("Batch", None), validate_default=True)
     cache: Cache = Cache()
-    cold_start: ColdStart = Field(default=ColdStart(), validate_default=True)
+    cold_start: ColdStart = Field(default=cast("ColdStart", None), validate_default=True)
     warmup: Warmup = Warmup()
     max_lag: PositiveSeconds = 10.0
     endpoint: str = AUTO
@@ -134,6 +134,13 @@ class Workload(ConfigModel):
                 "allowed: sizes with 1 among them, or a higher token_budget"
             )
         return value
+
+    @field_validator("cold_start", mode="before")
+    @classmethod
+    def _usual_cold_start(cls, value: Any, info: ValidationInfo) -> Any:
+        if value is not None:
+            return value
+        return ColdStart(requests=0) if info.data.get("requests") == 1 else ColdStart()
 
     @field_validator("cold_start")
     @classmethod

@@ -274,6 +274,10 @@ def test_a_folder_that_is_taken_or_cannot_be_is_refused_before_the_target_is_ask
     refused(2, "slo.yaml", workload, "--target", nobody, "--out", tmp_path / "run", "--slo", tmp_path / "slo.yaml")
     refused(2, "--drain", workload, "--target", nobody, "--out", tmp_path / "run", "--drain", "long")
     refused(2, "--master", workload, "--master", "h")
+    refused(2, "leaves nobody to send", workload, "--target", nobody, "--out", tmp_path / "run", "--workers", 0)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        bind = f"127.0.0.1:{listener.getsockname()[1]}"
+        refused(2, "in use", workload, "--target", nobody, "--out", tmp_path / "run", "--bind", bind)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["taken", "workload.yaml"]
 
 

@@ -313,6 +313,26 @@ def test_a_server_that_tells_no_lengths_is_refused_with_the_way_out():
         learn_lexicon(probe, "m", spec(batch={"sizes": [1]}), None)
 
 
+def test_a_page_in_place_of_an_answer_is_a_matter_of_the_address():
+    page = whole("200 OK", b"<html><title>Sign in</title></html>", "text/html")
+    with serving(lambda sock, _: sock.sendall(page)) as served:
+        probe = Probe(Access(Origin("http", "127.0.0.1", served.port)))
+        with pytest.raises(InputError, match=r"v1/chat/completions: does not answer.*Sign in.*--target") as caught:
+            learn_lexicon(probe, "m", spec(batch={"sizes": [1]}), None)
+        probe.close()
+    assert "--tokenizer" not in str(caught.value)
+
+
+def test_counts_that_do_not_grow_name_where_they_came_from():
+    routes: Routes = {"/v1/chat/completions": {"usage": {"prompt_tokens": 7}}}
+    with (
+        answering(routes) as (probe, _),
+        pytest.raises(InputError, match=r"v1/chat/completions: .*do not grow") as said,
+    ):
+        learn_lexicon(probe, "m", spec(batch={"sizes": [1]}), None)
+    assert "--tokenizer FILE" in str(said.value)
+
+
 def test_a_token_the_models_list_did_not_ask_for_is_asked_for_by_the_first_request():
     routes: Routes = {"/v1/chat/completions": ("401 Unauthorized", {"error": {"message": "no key"}})}
     with answering(routes) as (probe, _), pytest.raises(InputError, match="no key"):

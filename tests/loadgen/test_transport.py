@@ -198,6 +198,32 @@ def test_a_stream_that_stops_is_stalled_and_one_that_trickles_meets_the_total_li
         assert 1.0 <= (transfer.ended_ns - transfer.sent_ns) / 1e9 < 1.5
 
 
+def test_a_limit_of_a_second_ends_what_is_silent_and_what_is_slow_each_by_its_own_name(transports):
+    """The limit on silence and the limit on the whole are two: tokens every 0.4 s break the second only."""
+
+    def slow(sock: socket.socket, request: bytes) -> None:
+        sock.sendall(STREAM_HEAD)
+        for _ in range(4):
+            time.sleep(0.4)
+            sock.sendall(event())
+        sock.sendall(event(finish="length") + usage(5, 5) + END)
+
+    limits = {"connect_s": 1.0, "first_token_s": 1.0, "stall_s": 1.0, "total_s": 10.0}
+    with serving(lambda sock, request: time.sleep(3)) as silent, serving(slow) as server:
+        cases = [
+            gevent.spawn(ask, transports(port, Timeouts(**{**limits, **changes})), 1, 9)
+            for port, changes in ((silent.port, {}), (server.port, {}), (server.port, {"total_s": 1.0}))
+        ]
+        gevent.joinall(cases, raise_error=True)
+    (no_head, _), (in_time, _), (too_long, _) = (case.value for case in cases)
+    assert no_head.outcome is Outcome.TIMEOUT_FIRST_TOKEN
+    assert (in_time.outcome, in_time.chunks) == (Outcome.OK, 5)
+    assert (too_long.outcome, too_long.chunks) == (Outcome.TIMEOUT_TOTAL, 2)
+    for case in (cases[0], cases[2]):
+        transfer = case.value[1]
+        assert 1.0 <= (transfer.ended_ns - transfer.sent_ns) / 1e9 < 1.3
+
+
 def test_a_refused_port_and_a_name_that_does_not_exist(transports):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]

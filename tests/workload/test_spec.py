@@ -124,7 +124,10 @@ cost: {gpu_hour_usd: 1.92, gpus: 2}
         (BASE + "cache: {groups: 0}", "cache.groups", "1"),
         (BASE + "warmup: {duration: 60s}", "warmup", "shorter than 60 s"),
         (BASE + "warmup: {duration: 1s, requests: 2}", "warmup.requests", "one of the two"),
-        (BASE + "warmup: {}\nrequests: 1", "cold_start", "leaves none of 1"),
+        (BASE + "cold_start: {requests: 1}\nrequests: 1", "cold_start", "leaves none of 1"),
+        (BASE + "retries: {on: [http_404]}", "retries.on[0]", "http_503"),
+        (BASE + "retries: {attempts: 1}", "retries.attempts", "2"),
+        (BASE + "cancellations: {share: 10%}", "cancellations.after", "missing"),
         (BASE + "warmup: {requests: 4}\nrequests: 5", "warmup", "none of 5"),
         (BASE + "endpoint: chat", "endpoint", "batch.sizes [1]"),
         (BASE + "endpoint: grpc", "endpoint", "triton, llamacpp"),
@@ -216,3 +219,10 @@ def test_no_value_makes_a_traceback(text: str, key: str) -> None:
         with_changes(load_workload("smoke"), **{key: text})
     except InputError as error:
         assert str(error).isprintable()
+
+
+def test_a_single_request_is_measured_not_taken_for_the_cold_start() -> None:
+    spec = {"arrivals": {"kind": "constant", "rate": 1}}
+    assert Workload.model_validate({**spec, "requests": 1}).cold_start.requests == 0
+    assert Workload.model_validate({**spec, "requests": 2}).cold_start.requests == 1
+    assert Workload.model_validate({**spec, "duration": 5}).cold_start.requests == 1
