@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import platform
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -65,20 +65,12 @@ class Recorder(Protocol):
 class Tally:
     """A worker's totals. It stands before the recorder: what the recorder did not take is counted all the same."""
 
-    def __init__(
-        self,
-        run_id: str,
-        shard: int,
-        recorder: Recorder,
-        on_end: Callable[[RequestRow], None] | None = None,
-        counts: RowCounts | None = None,
-    ) -> None:
-        """`on_end` is told of every row; `counts` counts each for live metrics."""
+    def __init__(self, run_id: str, shard: int, recorder: Recorder, counts: RowCounts | None = None) -> None:
+        """`counts` counts every row for live metrics."""
         self.counts = counts
         self._run_id = run_id
         self._shard = shard
         self._recorder = recorder
-        self._on_end = on_end
         self._seq = 0
         self._issued = 0
         self._last_end_ns = 0
@@ -102,8 +94,6 @@ class Tally:
         self._measure(row)
         if self.counts is not None:
             self.counts.count(row)
-        if self._on_end is not None:
-            self._on_end(row)
         self._recorder.ended(row)
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +81,11 @@ class Coordinator:
     def counts(self) -> MergedCounts:
         """What live metrics are made of, over all workers; empty unless they were asked for."""
         return self._board.counts
+
+    @property
+    def reports(self) -> Mapping[int, WorkerReport]:
+        """The newest report of each worker, by shard."""
+        return self._board.reports
 
     @property
     def members(self) -> tuple[Member, ...]:

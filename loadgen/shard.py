@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -14,7 +14,6 @@ from cliffwatch.config import check_config
 from cliffwatch.errors import RunError
 from cliffwatch.records.counted import RowCounts
 from cliffwatch.records.manifest import read_manifest
-from cliffwatch.records.schema import RequestRow
 from cliffwatch.records.writer import ShardWriter
 from cliffwatch.workload.handover import number_of, shared_plans
 from cliffwatch.workload.prompts import PromptBuilder
@@ -40,15 +39,7 @@ _CLOSE_ATTEMPTS = 3
 class Shard:
     """One assignment being carried out: connections, files and counts of one run on this worker."""
 
-    def __init__(
-        self,
-        assignment: Assignment,
-        secrets: SecretFiles,
-        lease: Lease,
-        on_end: Callable[[RequestRow], None] | None = None,
-        *,
-        exposed: bool = False,
-    ) -> None:
+    def __init__(self, assignment: Assignment, secrets: SecretFiles, lease: Lease, *, exposed: bool = False) -> None:
         """`exposed`: this worker shows its own live metrics, whether or not the master does.
 
         Raises CliffwatchError where this worker cannot take part: it does not see the run's folder, above all.
@@ -69,7 +60,7 @@ class Shard:
         self._monitor = Monitor(self._transport.open_connections, fd_limit_was=raise_file_limit()[1])
         self._writer = ShardWriter(run_dir, assignment.shard)
         counts = RowCounts(assignment.edges) if assignment.count_rows or exposed else None
-        self.tally = Tally(assignment.run_id, assignment.shard, self._writer, on_end, counts)
+        self.tally = Tally(assignment.run_id, assignment.shard, self._writer, counts)
         composer = Composer(
             access=access,
             models=_served(assignment, workload.seed),

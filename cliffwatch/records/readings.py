@@ -82,8 +82,9 @@ READINGS: dict[str, Reading] = {
 
 
 def dispatch_lag_s(row: RequestRow) -> float | None:
-    """What the load generator itself was late: sent minus intended, without connecting; None when never sent."""
-    return None if row.sent_ns is None else (row.sent_ns - row.intended_ns - (row.connect_ns or 0)) / _NS_PER_S
+    """What the load generator itself was late: first sent minus intended, without connecting; None when never sent."""
+    sent_ns = row.first_sent_ns
+    return None if sent_ns is None else (sent_ns - row.intended_ns - (row.connect_ns or 0)) / _NS_PER_S
 
 
 def proves_latency(outcome: Outcome) -> bool:

@@ -61,6 +61,33 @@ ESTIMATE = Family(
     "Quantiles over all workers and phases, of requests that ended ok (send_lag: that were sent); within 1 % of exact.",
 )
 
+
+def _of_worker(name: str, text: str) -> Family:
+    return _gauge(f"worker_{name}", f"{text} One value a worker that lives.")
+
+
+# by field of `records.health.Health`, which says what each is
+HEALTH = {
+    "loop_lag_p99_s": _of_worker("loop_lag_p99_seconds", "P99 of how late the event loop was, since the run began."),
+    "loop_lag_max_s": _of_worker("loop_lag_max_seconds", "The latest that the event loop was, since the run began."),
+    "gc_max_s": _of_worker("gc_max_seconds", "The longest pause of the garbage collector, since the run began."),
+    "cpu_share": _of_worker("cpu_ratio", "CPU time of the process per wall second, since the run began."),
+    "loop_cpu_share": _of_worker(
+        "loop_cpu_ratio", "CPU share of the event loop in its busiest 5 s; 1 is all it can have."
+    ),
+    "run_queue_share": _of_worker("run_queue_ratio", "Share of time the event loop was ready to run and had no core."),
+    "host_steal_share": _of_worker("host_steal_ratio", "Share of the host's CPU that its hypervisor gave to others."),
+    "fds_used": _of_worker("open_fds", "Most file descriptors seen open."),
+    "ports_used": _of_worker("connections", "Most connections to the target seen open."),
+    "rss_bytes": _of_worker("resident_memory_bytes", "Most memory seen in use."),
+}
+# by field of `records.clock.WorkerClock`
+CLOCK = {
+    "offset_s": _of_worker("clock_offset_seconds", "The worker's wall clock minus the master's, when the run began."),
+    "bound_s": _of_worker("clock_offset_bound_seconds", "How far off the clock offset may be, for certain."),
+}
+
 OF_REQUESTS = (REQUESTS, *FIGURES.values(), SEND_LAG, INPUT_TOKENS, OUTPUT_TOKENS, ISSUED, IN_FLIGHT)
 OF_RUN = (RUN_INFO, RUN_STATE, ELAPSED, ASKED_RATE, ISSUED_RATE, WORKERS, VERDICT, ESTIMATE)
-ALL = (BUILD_INFO, *OF_REQUESTS, *OF_RUN)
+OF_WORKERS = (*HEALTH.values(), *CLOCK.values())
+ALL = (BUILD_INFO, *OF_REQUESTS, *OF_RUN, *OF_WORKERS)

@@ -26,6 +26,7 @@ def master_text(coordinator: Coordinator | None) -> Iterator[str]:
     own = {"run": coordinator.preparation.run_id}
     totals, counted = coordinator.totals(), coordinator.counts.counted()
     yield from _of_run(coordinator, totals, own)
+    yield from _of_workers(coordinator, own)
     # a dead worker's recovered rows may be more than it had told of when it died
     issued = max(totals.issued, sum(one.requests for one in counted.sets))
     yield from of_flow(issued, totals.in_flight, own)
@@ -77,6 +78,21 @@ def _asked_rate(coordinator: Coordinator) -> float | None:
     then_s = max(0.0, now_s - _RATE_WINDOW_S)
     due, before = workload.expected_requests(now_s), workload.expected_requests(then_s)
     return None if due is None or before is None or now_s <= then_s else (due - before) / (now_s - then_s)
+
+
+def _of_workers(coordinator: Coordinator, own: Labels) -> Iterator[str]:
+    """How the workers are, and their clocks; what is not known has no sample."""
+    reports = []
+    for member in coordinator.members:
+        held = [part.number for part in member.parts if not part.closed and not part.settled]
+        if not member.dead and held and held[-1] in coordinator.reports:
+            # by the number of its first part, as on the worker's own endpoint
+            reports.append((member.parts[0].number, coordinator.reports[held[-1]]))
+    for part, table in (("health", families.HEALTH), ("clock", families.CLOCK)):
+        for field, family in table.items():
+            values = [(number, getattr(getattr(report, part), field, None)) for number, report in reports]
+            known = [({**own, "worker": str(number)}, value) for number, value in values if value is not None]
+            yield from samples(family, known)
 
 
 def _estimates(totals: Totals, own: Labels) -> Iterator[tuple[Labels, dict[float, float], int]]:

@@ -16,7 +16,8 @@ from loadgen.addresses import split_address
 from loadgen.metrics.exposition import CONTENT_TYPE
 
 LOOPBACK = "127.0.0.1"
-_PIECE_CHARS = 4096  # about 10 us of a worker's time until its requests have their turn again
+_PIECE_CHARS = 8192  # some 30 us of a worker's time, until its requests have their turn again
+_PAUSE_S = 0.0005  # not 0: gevent looks at no socket before all greenlets that only yield have run, for up to 5 ms
 _CONNECTIONS = 16
 
 Text = Callable[[], Iterator[str]]
@@ -96,7 +97,7 @@ class MetricsServer:
             size += len(piece)
             if size >= _PIECE_CHARS:
                 yield "".join(pieces).encode()
-                gevent.sleep(0)
+                gevent.sleep(_PAUSE_S)
                 pieces, size = [], 0
         yield "".join(pieces).encode()
         self._last_scrape_s[scraper] = begun_s

@@ -85,3 +85,47 @@ def test_refuses_to_add_different_errors() -> None:
 def test_refuses_what_is_no_sketch(bad: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=r"sketch|relative_error"):
         Sketch.from_dict(bad)
+
+
+odd = st.one_of(
+    st.lists(st.one_of(st.just(0.0), st.floats(1e-9, 1e9)), min_size=1, max_size=300),
+    st.tuples(st.floats(1e-6, 1e3), st.integers(1, 300)).map(lambda both: [both[0]] * both[1]),  # all alike
+    st.tuples(st.floats(1e-6, 1), st.floats(1e2, 1e4)).map(lambda two: [two[0]] * 97 + [two[1]] * 3),  # a far tail
+    st.integers(2, 300).map(lambda n: [1.0001**step for step in range(n)]),  # many to a bucket
+    st.integers(2, 40).map(lambda n: [2.0**step for step in range(-n, n)]),  # one to a bucket, far apart
+)
+
+
+@given(odd, st.integers(1, 8), st.sampled_from([0.5, 0.9, 0.95, 0.99]))
+def test_merged_over_eight_workers_within_one_per_cent_of_exact(numbers: list[float], workers: int, p: float) -> None:
+    parts = [sketch_of(numbers[worker::workers]) for worker in range(workers)]
+    merged = parts[0]
+    for part in parts[1:]:
+        merged = merged.merge(Sketch.from_dict(json.loads(json.dumps(part.to_dict()))))
+    exact = percentile(numbers, p)
+    estimate = merged.percentile(p)
+    assert (estimate.n, estimate.few) == (exact.n, exact.few)
+    if exact.value is not None:
+        assert estimate.value == pytest.approx(exact.value, rel=0.01 * (1 + 1e-6), abs=1e-12)
+
+
+@given(odd)
+def test_percentiles_are_in_order_and_within_the_exact_ends(numbers: list[float]) -> None:
+    numbers = numbers * 100  # so that every percentile is shown
+    sketch = sketch_of(numbers)
+    found = [sketch.percentile(p).value for p in (0.01, 0.5, 0.9, 0.95, 0.99)]
+    ends = sketch.to_dict()
+    assert [ends["lowest"], ends["highest"]] == [pytest.approx(min(numbers), abs=1e-9), max(numbers)]
+    known = [value for value in found if value is not None]
+    assert len(known) == len(found)
+    assert known == sorted(known)
+    assert min(numbers) - 1e-9 <= known[0] and known[-1] <= max(numbers)
+
+
+@pytest.mark.parametrize("numbers", [[0.386], [0.061, 0.062, 5.987], [1.237]])
+def test_nothing_is_rounded_past_the_ends(numbers: list[float]) -> None:
+    """Histograms that round to two figures show a P99 above the maximum, and a median that no request had."""
+    sketch = sketch_of(numbers * 100)
+    found = [sketch.percentile(p).value for p in (0.5, 0.9, 0.99)]
+    assert all(value is not None and min(numbers) <= value <= max(numbers) for value in found)
+    assert found[0] == pytest.approx(sorted(numbers)[len(numbers) // 2], rel=0.01)
