@@ -14,7 +14,10 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, PlainSerializer
 
-_SECONDS_PER = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_SECONDS_PER = {
+    unit: Decimal(size)
+    for unit, size in (("us", "1e-6"), ("ms", "1e-3"), ("s", 1), ("m", 60), ("h", 3600), ("d", 86400))
+}
 _TOKENS_PER = {"": 1, "k": 1024}
 # Bounded in length, so that no text can make decimal arithmetic overflow or take long.
 _QUANTITY = re.compile(
@@ -41,10 +44,11 @@ def _split(value: object, forms: str) -> tuple[str, str]:
 
 
 def parse_seconds(value: object) -> float:
-    """Seconds from `2.5`, `"250ms"`, `"30d"`. Raises ValueError on anything else, infinities included."""
+    """Seconds from `2.5`, `"250ms"`, `"30d"`; exact in decimal, so 13 ms is 0.013. Raises ValueError on anything else,
+    infinities included."""
     number, unit = _split(value, DURATION_FORMS)
     factor = _SECONDS_PER.get(unit or "s")
-    seconds = math.inf if factor is None else float(number) * factor
+    seconds = math.inf if factor is None else float(Decimal(number) * factor)
     if not math.isfinite(seconds):
         raise ValueError(f"must be {DURATION_FORMS}")
     return seconds

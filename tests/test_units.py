@@ -41,7 +41,13 @@ PARSERS = [parse_seconds, parse_tokens, parse_share, parse_number, parse_whole]
     ],
 )
 def test_seconds(text: object, seconds: float) -> None:
-    assert parse_seconds(text) == pytest.approx(seconds, rel=1e-15)
+    assert parse_seconds(text) == seconds
+
+
+@pytest.mark.parametrize(("unit", "parts"), [("ms", 1000), ("us", 1_000_000)])
+def test_a_threshold_is_the_number_that_a_figure_can_equal(unit: str, parts: int) -> None:
+    """13 ms is 0.013, as 13,000,000 ns / 1e9 is, not the 0.013000000000000001 of a float product."""
+    assert all(parse_seconds(f"{n}{unit}") == n / parts for n in range(2000))
 
 
 @pytest.mark.parametrize(

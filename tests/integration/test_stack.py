@@ -70,11 +70,12 @@ def running_stack(compose_tool: Path, tmp_path_factory: pytest.TempPathFactory) 
     runs = folder / "runs"
     runs.mkdir()
     services = _services(compose_tool)
-    ports = {name: free_port() for name in ("engine", "slo", "locust", "join", "prometheus")}
+    ports = {name: free_port() for name in ("engine", "slo", "locust", "join", "prometheus", "load")}
     local = {
         "0.0.0.0": "127.0.0.1",  # noqa: S104  replaced by the loopback interface
         "8000": str(ports["engine"]),
         "8080": str(ports["slo"]),
+        "9646": str(ports["load"]),
         "/runs": str(runs),
         "/opt/cliffwatch/locustfile.py": str(ROOT / "loadgen/locustfile.py"),
         "exec locust": f"exec {BIN}/locust --web-port {ports['locust']} --master-bind-port {ports['join']}",
@@ -106,6 +107,7 @@ def running_stack(compose_tool: Path, tmp_path_factory: pytest.TempPathFactory) 
             slo=f"127.0.0.1:{slo.port}",
             alertmanager=f"127.0.0.1:{manager.port}",
             prometheus=f"127.0.0.1:{ports['prometheus']}",
+            load=f"127.0.0.1:{ports['load']}",
         )
         monitor = started.enter_context(prometheus(folder, config, port=ports["prometheus"]))
         master = started.enter_context(serve("locust", "locust-master", "/", variables))
@@ -151,8 +153,14 @@ def test_the_service_shows_the_run(running_stack: Stack) -> None:
 
 def test_prometheus_scrapes_everything_and_knows_alertmanager(running_stack: Stack) -> None:
     server = running_stack.prometheus
-    assert wait_for(lambda: len(query(server, "up == 1")) == 3, timeout_s=30), query(server, "up")
+    assert wait_for(lambda: len(query(server, "up == 1")) == 4, timeout_s=30), query(server, "up")
     assert query(server, 'vllm:time_to_first_token_seconds_count{job="engine"} > 20')
+    folder = _run_folder(running_stack)
+    assert folder is not None and (accounting := read_manifest(folder).accounting) is not None
+    (total,) = query(
+        server, f'sum(cliffwatch_client_requests_total{{job="load",run="{read_manifest(folder).run_id}"}})'
+    )
+    assert float(total["value"][1]) == accounting.issued
     found = json.loads(get_text(f"{server.url}/api/v1/alertmanagers"))["data"]["activeAlertmanagers"]
     assert [manager["url"] for manager in found] == [f"{running_stack.alertmanager.url}/api/v2/alerts"]
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from tests.servers.engines import ROOT
 
 DEPLOY = ROOT / "deploy"
+NOBODY = "127.0.0.1:9"  # a target that is down
 
 
 def localized(folder: Path, into: Path, replacements: Mapping[str, str]) -> Path:
@@ -30,11 +31,14 @@ def localized(folder: Path, into: Path, replacements: Mapping[str, str]) -> Path
     return target
 
 
-def prometheus_config(into: Path, *, engine: str, slo: str, alertmanager: str, prometheus: str) -> Path:
+def prometheus_config(
+    into: Path, *, engine: str, slo: str, alertmanager: str, prometheus: str, load: str = NOBODY
+) -> Path:
     """`deploy/prometheus/prometheus.yml` on local addresses, scraping and evaluating each second."""
     replacements = {
         "engine:8000": engine,
         "slo:8080": slo,
+        "locust-master:9646": load,
         "alertmanager:9093": alertmanager,
         "localhost:9090": prometheus,
         "scrape_interval: 5s": "scrape_interval: 1s",
