@@ -13,6 +13,7 @@ from cliffwatch.records.schema import Outcome, Phase, RequestRow
 from cliffwatch.workload.plan import PlannedRequest
 from cliffwatch.workload.prompts import Built
 from cliffwatch.workload.spec import ENDPOINTS, Workload
+from loadgen.access import Access
 from loadgen.composer import Composer, Prepared, ServedModel
 from loadgen.conversation import MAX_ANSWER_CHARS, Listening, next_turn, reading_of
 from loadgen.origin import Origin
@@ -39,16 +40,15 @@ def plan(request_id: int = 0, **changes: Any) -> PlannedRequest:
     return replace(usual, **changes)
 
 
-def composer(sampling: dict[str, object] | None = None, token: str | None = None) -> Composer:
+def composer(sampling: dict[str, object] | None = None) -> Composer:
     return Composer(
-        origin=Origin.parse("http://h/api"),
+        access=Access(Origin.parse("http://h/api")),
         models={"org/base": ServedModel(Numbered(), 4096), "lora": ServedModel(Numbered("L"), 64)},
         sampling=Workload.model_validate(
             {"duration": 1, "arrivals": {"kind": "constant", "rate": 1}, "sampling": sampling or {}}
         ).sampling.parameters(),
         run_id="run",
         tenant_headers={"free": "X-Tenant-Id", "paid": "X-Plan"},
-        token=token,
     )
 
 
