@@ -7,6 +7,8 @@ from time import monotonic_ns
 from typing import Any, NamedTuple, Protocol
 
 import gevent
+import msgspec
+from msgspec.structs import replace
 
 from cliffwatch.records.schema import PLANNED, Outcome
 from cliffwatch.stream.dialect import Reading
@@ -28,7 +30,7 @@ class Attempt(NamedTuple):
     connect_ns: int | None
 
 
-class Delivery(NamedTuple):
+class Delivery(msgspec.Struct, frozen=True, gc=False):
     """How a logical request ended, told by its last attempt. `attempts` are all of them, where there were several.
 
     `reading` is what the last one's answer was read by.
@@ -161,7 +163,7 @@ class Persistent:
         finally:
             for alarm in (*at_send, *at_first):
                 alarm.close()
-        return delivery._replace(cancel_after_s=after_s)
+        return replace(delivery, cancel_after_s=after_s)
 
     def _try(
         self, plan: PlannedRequest, request: bytes, at_send: tuple[_Alarm, ...], at_first: tuple[_Alarm, ...]
@@ -183,7 +185,7 @@ class Persistent:
             if (end := _pause(wait_s, at_send, at_first)) is not None:
                 delivery = _given_up(delivery, end)
                 break
-        return delivery if len(attempts) == 1 else delivery._replace(attempts=tuple(attempts))
+        return delivery if len(attempts) == 1 else replace(delivery, attempts=tuple(attempts))
 
     def _wait_s(self, request_id: int, delivery: Delivery, failures: int, retry_after_s: float | None) -> float | None:
         """Seconds until the next attempt; None where there is to be none."""
