@@ -287,7 +287,7 @@ def _join(
         _await_master(host, port)
         try_key(host, port, key)
     exposed = worker_addresses(worker_metrics, workers)
-    lent = LocalWorkers(workers, host, port, secrets, key, exposed)
+    lent = LocalWorkers(workers, host, port, secrets, key, exposed, heard=True)
     try:
         lent.wait()
     finally:

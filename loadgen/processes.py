@@ -33,7 +33,10 @@ class LocalWorkers:
         secrets: SecretFiles | None = None,
         key: LinkKey | None = None,
         metrics: Sequence[str] = (),
+        *,
+        heard: bool = False,
     ) -> None:
+        """`heard`: what they say goes to our standard error, instead of being kept for `last_words`."""
         command = [sys.executable, "-m", "locust", "-f", str(LOCUSTFILE), "--worker", "--loglevel", "WARNING"]
         command += ["--master-host", host, "--master-port", str(port)]
         command += [] if secrets is None else secrets.arguments("--cliffwatch-")
@@ -47,8 +50,8 @@ class LocalWorkers:
             process = subprocess.Popen(
                 [*command, *shown],
                 stdin=subprocess.DEVNULL,
-                stdout=self._log,
-                stderr=self._log,
+                stdout=sys.stderr if heard else self._log,
+                stderr=sys.stderr if heard else self._log,
                 preexec_fn=_become_worker,
                 env=environment,
             )

@@ -31,6 +31,13 @@ def begin(server: Served, workload: Path, folder: Path, *arguments: object) -> s
     return start(workload, "--target", url, "--out", folder / "run", "--no-report", *arguments)
 
 
+def key_file(folder: Path) -> Path:
+    path = folder / "key"
+    path.touch(mode=0o600)
+    path.write_text("a-key-of-which-nobody-outside-this-test-knows")
+    return path
+
+
 def sent_under_way(server: Served, count: int) -> bool:
     return wait_for(lambda: served_ids(server).total() >= count, timeout_s=60)
 
@@ -85,20 +92,20 @@ def test_a_worker_that_was_given_up_learns_it_on_waking_and_sends_nothing(server
     assert any("was not heard for 15 s: the rest of its schedule went on" in text for text in manifest.warnings)
 
 
-def test_a_worker_that_joins_late_takes_over_and_one_that_is_not_needed_is_told_so(server, tmp_path):
+def test_a_worker_that_joins_late_is_told_its_part_and_takes_over_a_dead_ones(server, tmp_path):
     port = free_port(0)
     workload = write_workload(tmp_path, "{kind: constant, rate: 20}", requests=500)
-    process = begin(
-        server, workload, tmp_path, "--workers", 1, "--bind", f"127.0.0.1:{port}", "--on-worker-loss", "redistribute"
-    )
+    bind = ("--bind", f"127.0.0.1:{port}", "--link-key-file", key_file(tmp_path))
+    process = begin(server, workload, tmp_path, "--workers", 1, *bind, "--on-worker-loss", "redistribute")
     assert sent_under_way(server, 20)
-    joining = start("--master", f"127.0.0.1:{port}", "--workers", 1)
-    time.sleep(8)
+    joining = start("--master", f"127.0.0.1:{port}", "--workers", 1, "--link-key-file", key_file(tmp_path))
+    assert joining.stderr is not None
+    said = iter(joining.stderr.readline, "")
+    assert any("stands by to take over the part of a worker that dies" in line for line in said)
     os.kill(workers_of(process)[0], signal.SIGKILL)
     process.communicate(timeout=60)
-    _, said = joining.communicate(timeout=30)
+    joining.communicate(timeout=30)
     counts, manifest = balanced(tmp_path / "run"), read_manifest(tmp_path / "run")
     assert counts.get("ok", 0) + counts.get("lost", 0) == 500 and counts["ok"] >= 499
     assert set(served_ids(server).values()) == {1}
     assert [worker.state for worker in manifest.workers] == ["handed over", "finished"]
-    assert "stands by to take over the part of a worker that dies" in said
