@@ -177,7 +177,8 @@ class Board:
         self._taken_s: dict[int, float] = {}
 
     def take(self, message: object, elapsed_s: float = 0.0) -> WorkerReport | None:
-        """Keep a worker's message if it is of this run and newer than what is known; the report, else None.
+        """Keep a worker's message if it is of this run and newer than what is known; the report, else None. The one
+        that says that its shard is closed is the newest, whatever its number.
 
         `elapsed_s` is the time since the run's zero.
         """
@@ -186,7 +187,9 @@ class Board:
         except msgspec.ValidationError:
             return None
         known = self.reports.get(report.shard)
-        if report.run_id != self._run_id or (known is not None and known.seq >= report.seq):
+        if report.run_id != self._run_id or (
+            known is not None and (known.closed, known.seq) >= (report.closed, report.seq)
+        ):
             return None
         self.reports[report.shard] = report
         self._taken_s[report.shard] = elapsed_s

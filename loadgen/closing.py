@@ -10,14 +10,16 @@ import gevent
 
 from cliffwatch.config import check_config
 from cliffwatch.errors import RunError
+from cliffwatch.records.files import journal_path
 from cliffwatch.records.folder import close_run
+from cliffwatch.records.journal import take_over
 from cliffwatch.records.manifest import FILE_NAME, Manifest, RunState, WorkerInfo, read_manifest
 from cliffwatch.workload.handover import shared_plans
 from cliffwatch.workload.schedule import PlannedRequest, schedule
 from cliffwatch.workload.spec import Workload
 from loadgen.accounting import Board
 from loadgen.composer import fit_to_limit
-from loadgen.lease import PAUSE_S
+from loadgen.lease import LEASE_S, PAUSE_S
 from loadgen.members import Part, Roster
 from loadgen.preparation import Preparation
 
@@ -57,6 +59,9 @@ def close(preparation: Preparation, roster: Roster, board: Board, ending: Ending
     run_dir = preparation.settings.out
     parts = roster.parts.values()
     last_end_ns = board.totals().last_end_ns
+    for part in parts:
+        if not part.closed and roster.holder(part).silent_s > LEASE_S:
+            take_over(journal_path(run_dir, part.number))  # its worker may stand still for hours yet
     for attempt in range(_CLOSE_ATTEMPTS):
         try:
             return close_run(

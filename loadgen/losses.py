@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable
 from itertools import takewhile
+from pathlib import Path
 
 from cliffwatch.records.files import journal_path
 from cliffwatch.records.fold import issued_ids
@@ -71,7 +72,9 @@ class Losses:
             return False
         run_dir = self._preparation.settings.out
         open_parts = [part for part in member.parts if part.ready and not part.closed and not part.settled]
-        return bool(open_parts) and not any(is_written(journal_path(run_dir, part.number)) for part in open_parts)
+        if not open_parts or any(is_written(journal_path(run_dir, part.number)) for part in open_parts):
+            return False
+        return member.pid is not None and not _runs(member.pid)
 
     def _hand_over(self, part: Part, why: str, elapsed_s: float) -> bool:
         """Split what a part still holds over those who can take it. False where nobody can."""
@@ -109,6 +112,14 @@ class Losses:
         else:
             what = f"its {sum(1 for _ in part.users.below(users))} users were gone from then on"
         self._roster.note(elapsed_s, f"{_name(part)} {why}: {what}")
+
+
+def _runs(pid: int) -> bool:
+    """Whether there is such a process, one that has ended and was not waited for apart."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def _name(part: Part) -> str:

@@ -75,6 +75,7 @@ class Worker:
     def stop(self, drain_s: float | None = None) -> None:
         """End all parts, if any, and wait until their shards are closed. `drain_s`: as assigned unless given."""
         gevent.joinall([gevent.spawn(self._stop_shard, shard, drain_s) for shard in list(self._shards.values())])
+        gevent.joinall(list(self._running.values()))
 
     def _stop_shard(self, shard: Shard, drain_s: float | None) -> None:
         running = self._running.get(shard.number)
@@ -147,6 +148,7 @@ class Worker:
         if len(self._running) == 1:
             self._calm.enter_context(calm_collector())
         report = shard.run(zero_ns)
+        self._shards.pop(shard.number, None)  # no report of it may come after this one, its last
         self._clock.look()
         self._finish(shard, report)
 

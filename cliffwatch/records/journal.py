@@ -178,3 +178,18 @@ def is_written(path: Path) -> bool:
                 return False
         except FileNotFoundError:
             return False
+
+
+def take_over(path: Path) -> None:
+    """Put a copy in a journal's place, which its writer does not hold: for one that stands still and may not write on.
+
+    Whatever it still writes goes nowhere. A missing journal stays missing. Raises RunError.
+    """
+    fresh = path.with_suffix(".journal.new")
+    try:
+        fresh.write_bytes(path.read_bytes())
+        fresh.replace(path)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise RunError(f"cannot be taken over: {error.strerror}", file=path) from error

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cliffwatch.errors import RunError
-from cliffwatch.records.journal import Journal, is_written, read_journal
+from cliffwatch.records.journal import Journal, is_written, read_journal, take_over
 from cliffwatch.records.schema import Outcome
 from tests.records.synthetic import make_row
 
@@ -119,3 +119,16 @@ def test_the_lock_lives_as_long_as_the_writer(tmp_path: Path) -> None:
         writer.kill()
         writer.wait()
         assert not is_written(path)
+
+
+def test_a_journal_is_taken_from_a_writer_that_stands_still(tmp_path):
+    path = tmp_path / "worker-000.journal"
+    journal = Journal(path, 0)
+    journal.issued(1, 5)
+    assert is_written(path)
+    take_over(path)
+    assert not is_written(path)
+    journal.issued(2, 6)  # woken: it is heard by nobody
+    assert read_journal(path).open == {1: 5}
+    take_over(tmp_path / "worker-001.journal")  # none there
+    assert [file.name for file in tmp_path.iterdir()] == ["worker-000.journal"]
