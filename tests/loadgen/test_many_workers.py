@@ -107,14 +107,14 @@ def test_a_run_folder_that_is_removed_is_not_said_to_be_kept(tmp_path):
     assert "Traceback" not in err
 
 
-def test_a_dozen_workers_are_one_stream(tmp_path):
-    workload = write_workload(tmp_path, "{kind: poisson, rate: 20}", requests=128)
+def test_six_workers_are_one_stream(tmp_path):
+    workload = write_workload(tmp_path, "{kind: poisson, rate: 40}", requests=128)
     with logging_server() as server:
-        process = start(workload, *arguments(server.port, tmp_path, "--workers", 12))
+        process = start(workload, *arguments(server.port, tmp_path, "--workers", 6))
         process.communicate(timeout=120)
         served = served_ids(server)
     assert balanced(tmp_path / "run") == {"ok": 128}
     assert served == dict.fromkeys(range(128), 1)
     manifest = read_manifest(tmp_path / "run")
     assert manifest.state is RunState.COMPLETE
-    assert sorted(worker.rows for worker in manifest.workers) == [10] * 4 + [11] * 8
+    assert sorted(worker.rows for worker in manifest.workers) == [21] * 4 + [22] * 2
