@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Protocol
 from urllib.parse import quote
+
+import msgspec
+from msgspec.structs import replace
 
 from cliffwatch.stream import DIALECTS
 from cliffwatch.stream.dialect import spelled
@@ -34,8 +37,7 @@ class ServedModel:
     limit_tokens: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(msgspec.Struct, frozen=True):
     """A request that only waits for its time. `said` is, in a session, message, answer, ..., message."""
 
     plan: PlannedRequest

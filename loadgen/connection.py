@@ -135,7 +135,7 @@ class Connection:
 
     def exchange(self, request: bytes, sink: Sink, timeouts: Timeouts) -> Transfer:
         """Send `request` and wait until its response has ended, one way or another."""
-        self._sink, self._waiter, self._transfer = sink, Waiter(), Transfer(0)
+        self._sink, self._waiter = sink, Waiter()
         self.received, self.reusable, self.sent_ns, self._done_ns = 0, False, 0, 0
         self._in_body = self._until_close = self._complete = False
         self._headers = {}

@@ -54,8 +54,10 @@ class Sketch:
         else:
             bucket = math.ceil(math.log(value) / self._factor_log)
             self._buckets[bucket] = self._buckets.get(bucket, 0) + 1
-        self._lowest = min(self._lowest, value)
-        self._highest = max(self._highest, value)
+        if value < self._lowest:
+            self._lowest = value
+        if value > self._highest:
+            self._highest = value
 
     def merge(self, other: Sketch) -> Sketch:
         """The sketch of both sets of values; neither is changed. Raises ValueError where the errors differ."""

@@ -202,7 +202,8 @@ class ResponseReader:
             return Outcome.PROTOCOL, self._wrong
         if self._fault is not None:
             return Outcome.STREAM_ERROR, self._fault.message
-        if given_up := FAULT_REASONS.intersection(self._finish.values()):
+        if not FAULT_REASONS.isdisjoint(self._finish.values()):
+            given_up = FAULT_REASONS.intersection(self._finish.values())
             return Outcome.STREAM_ERROR, f"the engine ended a prompt with finish reason {min(given_up)!r}"
         answered = clean and (self._dialect.ends_by_close or len(self._finish) == len(self._prompts))
         if not self._terminated and not answered and (self._began or not clean):
@@ -212,6 +213,8 @@ class ResponseReader:
     def _completeness(self) -> tuple[Outcome, str | None]:
         """The outcome of a stream that ended in order."""
         silent = [i for i, prompt in enumerate(self._prompts) if prompt.last_ns is None]
+        if not silent:
+            return Outcome.OK, None
         unanswered = [i for i in silent if i not in self._finish]
         if len(silent) == len(self._prompts):
             return Outcome.EMPTY, "HTTP 200, but no token with text"

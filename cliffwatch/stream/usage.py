@@ -109,6 +109,8 @@ class UsageLedger:
 
     def _per_prompt(self, output: int | None, chunks: Sequence[int]) -> tuple[float, ...]:
         """The server's own count of each prompt where it adds up, else the total apportioned by chunks."""
+        if self._prompts == 1:
+            return (float(output or 0) if chunks[0] else 0.0,)
         own = [self._by_index[i].output_tokens if i in self._by_index else None for i in range(self._prompts)]
         known = [count for count in own if count is not None]
         if len(known) == self._prompts and sum(known) == output:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,8 +22,7 @@ EXTRA_COLUMNS: dict[str, int | None] = {
 Column = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedRequest:
+class PlannedRequest(msgspec.Struct, frozen=True):
     """One request to send.
 
     Lengths are tokens per prompt. `intended_ns` counts from the start of the load and is 0 in a closed loop, where a
@@ -55,7 +55,7 @@ class PlannedRequest:
     turn: int | None = None
     added_tokens: int = 0
     pause_ns: int = 0
-    then: PlannedRequest | None = field(default=None, repr=False, compare=False)
+    then: PlannedRequest | None = None
 
     def turns(self) -> Iterator[PlannedRequest]:
         """This request and all later turns of its session."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from cliffwatch.records.schema import Outcome, Phase, RequestRow
 from cliffwatch.workload.plan import PlannedRequest

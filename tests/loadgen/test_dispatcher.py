@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import time
-from dataclasses import replace
 from itertools import islice, pairwise
 
 import gevent
@@ -12,6 +11,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from cliffwatch.errors import RunError
 from cliffwatch.records.schema import Outcome, Phase, RequestRow
