@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 import socket
+import ssl
 import time
 from collections import Counter
 from pathlib import Path
 from threading import Lock
 
 import pytest
+import trustme
 
 from cliffwatch.records.manifest import read_manifest
 from cliffwatch.records.reader import RunReader
@@ -18,6 +20,7 @@ from cliffwatch.records.schema import PLANNED
 from cliffwatch.report.clients import Cancellations, Retries
 from cliffwatch.report.summary import build
 from tests.loadgen.scripted import ANSWER, Behaviour, serving, whole
+from tests.loadgen.test_access import proxying
 from tests.loadgen.test_run import balanced, counter, run, start
 from tests.servers.engines import standin
 
@@ -140,3 +143,52 @@ def test_the_same_users_leave_whatever_the_number_of_workers(tmp_path):
             found.append(RunReader(folder).fetch("SELECT request_id, cancel_after_s FROM requests ORDER BY 1"))
     assert found[0] == found[1]
     assert 5 < sum(at is not None for _, at in found[0]) < 25
+
+
+def test_prompts_over_the_models_context_are_shortened_before_the_run_and_counted(tmp_path):
+    with standin(tmp_path / "engine", "--max-model-len", "4096", "--speed", "50") as engine:
+        path = write(tmp_path, "long", "", requests=20, rate=20, output=512)
+        path.write_text(path.read_text().replace("value: 32}", "value: 3590}"))
+        code, _, err = run(path, "--target", engine.url, "--out", tmp_path / "long")
+        assert code == 0
+        fits = write(tmp_path, "fits", "", requests=5, rate=20, output=1)
+        fits.write_text(fits.read_text().replace("value: 32}", "value: 4095}"))
+        run(fits, "--target", engine.url, "--out", tmp_path / "fits", "--no-report")
+    note = "20 of 20 planned requests are longer than the model takes (4096 tokens"
+    assert note in err and any(note in text for text in read_manifest(tmp_path / "long").warnings)
+    assert balanced(tmp_path / "long") == {"ok": 20} and balanced(tmp_path / "fits") == {"ok": 5}
+    sizes = "SELECT DISTINCT server_input_tokens, output_tokens, len(warnings) FROM requests"
+    assert RunReader(tmp_path / "long").fetch(sizes) == [(3584, 512, 1)]
+    assert RunReader(tmp_path / "fits").fetch(sizes) == [(4095, 1, None)]
+    assert read_manifest(tmp_path / "fits").warnings == ()
+
+
+def test_a_run_shows_its_certificate_and_password_to_an_encrypted_target_behind_a_proxy(tmp_path):
+    authority = trustme.CA()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("target.test").configure_cert(context)
+    authority.configure_trust(context)
+    context.verify_mode = ssl.CERT_REQUIRED
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    authority.issue_cert("client@example.com").private_key_and_cert_chain_pem.write_to_path(tmp_path / "client.pem")
+    (tmp_path / "basic").write_text("ann:s3cret\n")
+    behave, _ = throttling(0, 0.0)
+    workload = write(tmp_path, "far", "", requests=12, rate=20)
+    with serving(behave, tls=context) as target, proxying({"target.test:443": target.port}) as (port, heads):
+        _, out, err = run(
+            workload, "--target", "https://target.test", "--out", tmp_path / "run", "--workers", 2, "--json",
+            "--ca-file", tmp_path / "ca.pem", "--client-cert", tmp_path / "client.pem",
+            "--basic-auth-file", tmp_path / "basic",
+            HTTPS_PROXY=f"http://bob:pr0xy@127.0.0.1:{port}", CLIFFWATCH_HEADERS="api-key: k3y",
+        )  # fmt: skip
+        posts = [request for request in target.requests if b"X-Request-Id" in request]
+    assert balanced(tmp_path / "run") == {"ok": 12}
+    assert len(posts) == 12
+    for request in target.requests:
+        assert b"\r\nAuthorization: Basic YW5uOnMzY3JldA==\r\napi-key: k3y\r\n" in request
+        assert b"Proxy-Authorization" not in request
+    assert all(head.startswith(b"CONNECT target.test:443 ") for head in heads)
+    assert any("proxy 127.0.0.1" in text for text in read_manifest(tmp_path / "run").warnings)
+    written = b"".join(path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file())
+    for secret in (b"s3cret", b"YW5u", b"k3y", b"pr0xy"):
+        assert secret not in written and secret.decode() not in out + err
