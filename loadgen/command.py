@@ -280,7 +280,7 @@ def _join(
 ) -> None:
     """Lend workers to a run that another machine conducts, until it ends."""
     if surplus:
-        allowed = "--workers, --worker-metrics, --token-file, --link-key-file"
+        allowed = "--workers, --worker-metrics, --link-key-file, and who they are (--token-file, --client-cert, ...)"
         raise InputError("is the master's to say", field=surplus[0], value="with --master", allowed=allowed)
     host, port = split_address(master, "--master", default_port=DEFAULT_MASTER_PORT)
     with _patience(f"waiting for a run to join at {host}:{port} ..."):

@@ -38,6 +38,7 @@ SECRET_OPTIONS: dict[str, tuple[str, str]] = {
     "client-key": ("FILE", f"Its key, where not in the same file; a password is read from {KEY_PASSWORD_VARIABLE}."),
 }
 SECRET_NAMES = tuple(name.replace("-", "_") for name in SECRET_OPTIONS)
+SECRET_FILE_VARIABLES = frozenset(f"CLIFFWATCH_{name.upper()}" for name in SECRET_NAMES)  # of plain Locust
 
 
 @dataclass(frozen=True, slots=True)

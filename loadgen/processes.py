@@ -13,7 +13,7 @@ from typing import Any
 
 from cliffwatch.cli.processes import die_with_parent, end
 from cliffwatch.errors import UnreachableError
-from loadgen.identity import SecretFiles
+from loadgen.identity import SECRET_FILE_VARIABLES, SecretFiles
 from loadgen.link_key import FILE_VARIABLE, KEY_VARIABLE, LinkKey
 
 LOCUSTFILE = Path(__file__).with_name("locustfile.py")
@@ -40,7 +40,8 @@ class LocalWorkers:
         command = [sys.executable, "-m", "locust", "-f", str(LOCUSTFILE), "--worker", "--loglevel", "WARNING"]
         command += ["--master-host", host, "--master-port", str(port)]
         command += [] if secrets is None else secrets.arguments("--cliffwatch-")
-        environment = {name: value for name, value in os.environ.items() if name not in {KEY_VARIABLE, FILE_VARIABLE}}
+        ours = {KEY_VARIABLE, FILE_VARIABLE, *SECRET_FILE_VARIABLES}  # to be told, or left out, as we were
+        environment = {name: value for name, value in os.environ.items() if name not in ours}
         if key is not None:
             environment[KEY_VARIABLE] = key.text  # read by nobody but this user; a command line is read by all
         self._log: Any = tempfile.TemporaryFile()  # noqa: SIM115  as long as the workers live

@@ -43,6 +43,7 @@ def view(totals: Totals, elapsed_s: float, *, rate: float | None, duration_s: fl
     left = "" if duration_s is None else f", {format_left(duration_s - elapsed_s)}"
     failed = {outcome: count for outcome, count in totals.outcomes.items() if outcome in FAILURES}
     errors = ", ".join(f"{outcome.value} {count}" for outcome, count in sorted(failed.items())) or "0"
+    cancelled = totals.outcomes[Outcome.CANCELLED]
     first = next((text for outcome, text in totals.errors.items() if outcome in failed), None)
     return View(
         (
@@ -52,6 +53,7 @@ def view(totals: Totals, elapsed_s: float, *, rate: float | None, duration_s: fl
             ("ok", str(totals.outcomes[Outcome.OK])),
             ("failed", errors),
             ("late", str(totals.outcomes[Outcome.LATE])),
+            *(() if not cancelled else (("cancelled", str(cancelled)),)),
             ("TTFT p50/p95", _percentiles(totals, "ttft")),
             ("ITL p50/p95", _percentiles(totals, "itl")),
             *((("workers died", str(totals.dead)),) if totals.dead else ()),

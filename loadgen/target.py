@@ -57,8 +57,11 @@ def inspect_target(probe: Probe, workload: Workload) -> Target:
 def _refuse_status(answer: Answer, url: str) -> None:
     """Raise what an answer to a first question means if it is none that a serving server gives to a known client."""
     if answer.status in {401, 403}:
-        allowed = f"a token in {TOKEN_VARIABLES[0]} or --token-file that the server knows"
+        allowed = f"a token in {TOKEN_VARIABLES[0]} or --token-file that the server knows, or --basic-auth-file"
         raise InputError(f"the server refuses access: {answer.said}", file=url, allowed=allowed)
+    if answer.status == 407:
+        allowed = "HTTP_PROXY with USER:PASSWORD@, or NO_PROXY with the target's name"
+        raise InputError(f"the proxy refuses access: {answer.said}", file=url, allowed=allowed)
     if answer.status >= 500 or answer.status == 429:
         raise UnreachableError(f"the server is not ready: {answer.said}", file=url)
     if 300 <= answer.status < 400:

@@ -20,12 +20,15 @@ from cryptography.hazmat.primitives.serialization import (
 
 from cliffwatch.errors import InputError
 from cliffwatch.records.schema import Outcome
+from cliffwatch.workload.spec import Workload
 from loadgen.access import Access, request_bytes
 from loadgen.answer import BodySink
 from loadgen.connection import Timeouts, Transfer
 from loadgen.identity import SecretFiles
 from loadgen.origin import Origin, tls_context
+from loadgen.probe import Probe
 from loadgen.proxy import Proxy, proxy_for
+from loadgen.target import inspect_target
 from loadgen.transport import Transport
 from tests.loadgen.scripted import Served, say, serving, whole
 
@@ -210,6 +213,15 @@ def test_a_proxy_that_refuses_is_named(authority, refusal, said):
         transfer, _ = ask(Access(Origin.parse("https://target.test"), tls, Proxy("127.0.0.1", port)))
     assert transfer.outcome is Outcome.CONNECT
     assert f"127.0.0.1:{port}" in (transfer.message or "") and said in (transfer.message or "")
+
+
+def test_a_proxy_that_wants_a_password_is_told_from_a_server_that_does():
+    refusal = whole("407 Proxy Authentication Required", b"who?", "text/plain")
+    with proxying({}, refusal) as (port, _):
+        probe = Probe(Access(Origin.parse("http://target.test"), None, Proxy("127.0.0.1", port)))
+        with pytest.raises(InputError, match=r"the proxy refuses access.*HTTP_PROXY"):
+            inspect_target(probe, Workload.model_validate({"requests": 1, "arrivals": {"kind": "constant", "rate": 1}}))
+        probe.close()
 
 
 def test_a_proxy_that_is_not_there_is_named():
