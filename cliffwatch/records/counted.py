@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
+from cliffwatch.records.checks import CHECKS
 from cliffwatch.records.readings import READINGS, Bound, dispatch_lag_s, proves_latency
 from cliffwatch.records.schema import Outcome, Phase, RequestRow
-from cliffwatch.records.verdict import CHECKS
 from cliffwatch.stats.histogram import Buckets, Histogram
 
 LABELS = ("phase", "input_tokens", "batch", "cache", "model", "tenant", "outcome")

@@ -54,7 +54,7 @@ def _complete(expression: str) -> str:
 _WAITED = _since("ended_ns", "coalesce(sent_ns, intended_ns)")
 _WAITED_USER = _since("ended_ns", "intended_ns")
 _E2E = _since("last_token_ns", "sent_ns")
-_FIRST_SENT = "CASE WHEN attempts > 1 THEN attempt_sent_ns[1] ELSE sent_ns END"
+FIRST_SENT = "CASE WHEN attempts > 1 THEN attempt_sent_ns[1] ELSE sent_ns END"
 # Of a batch, output tokens are a sum over prompts: its token times are those of its mean prompt.
 _TOKENS_EACH = "(output_tokens / batch)"
 
@@ -77,7 +77,7 @@ FIGURES: dict[str, Figure] = {
         "last_token_ns", "intended_ns", "Last token, from intended (user); complete streams only", complete=True
     ),
     "total_s": Figure(
-        _complete(_since("last_token_ns", f"({_FIRST_SENT})")),
+        _complete(_since("last_token_ns", f"({FIRST_SENT})")),
         "s",
         "Last token, from the first attempt's send, waits between attempts included; complete streams only",
     ),
@@ -99,10 +99,10 @@ FIGURES: dict[str, Figure] = {
     "max_gap_s": Figure("max_gap_us / 1e6", "s", "Longest gap between token-bearing chunks"),
     "connect_s": Figure("connect_ns / 1e9", "s", "TCP and TLS set-up, where the request opened a connection"),
     "send_lag_s": Figure(
-        _since(f"({_FIRST_SENT})", "intended_ns"), "s", "Sent (first attempt) minus intended, connecting included"
+        _since(f"({FIRST_SENT})", "intended_ns"), "s", "Sent (first attempt) minus intended, connecting included"
     ),
     "dispatch_lag_s": Figure(
-        f"(({_FIRST_SENT}) - intended_ns - coalesce(connect_ns, 0)) / 1e9",
+        f"(({FIRST_SENT}) - intended_ns - coalesce(connect_ns, 0)) / 1e9",
         "s",
         "Sent minus intended without connecting: what the load generator itself was late",
     ),

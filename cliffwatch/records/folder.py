@@ -258,7 +258,7 @@ def _with_counts(run_dir: Path, manifest: Manifest, issued: int) -> Manifest:
             "SELECT request_id FROM requests GROUP BY request_id HAVING count(*) > 1 ORDER BY 1 LIMIT 5"
         ).fetchall()
         accounting = account({Outcome(name): int(count) for name, count in counts})
-        verdict = judge_trust(connection, state=manifest.state, partial_reason=manifest.partial_reason)
+        verdict = judge_trust(connection, manifest)
     if twice:
         raise RunError("has requests with more than one row", file=run_dir, value=[row[0] for row in twice])
     if issued != accounting.issued or not accounting.balanced:

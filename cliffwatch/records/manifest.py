@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cliffwatch.errors import RunError
+from cliffwatch.records.calibration import Calibration
 from cliffwatch.records.clock import WorkerClock
 from cliffwatch.records.health import Health
 from cliffwatch.records.schema import Outcome
@@ -75,11 +76,31 @@ class Reason(_Part):
     threshold: float | None = None
 
 
+class CheckResult(_Part):
+    """One check, passed or not. `state` is None where it could not be made, and `message` says why.
+
+    `threshold` is the one that was crossed; `degraded` and `invalid` are those of the check, from which a value is bad
+    (or under which, where `below`). `n` is how many values are behind `value`.
+    """
+
+    check: str
+    state: VerdictState | None
+    message: str | None = None
+    value: float | None = None
+    unit: str = ""
+    threshold: float | None = None
+    degraded: float | None = None
+    invalid: float | None = None
+    below: bool = False
+    n: int | None = None
+
+
 class Verdict(_Part):
-    """The worst state of its reasons; VALID when there are none."""
+    """The worst state of its reasons; VALID when there are none. `checks` are all that were made."""
 
     state: VerdictState
     reasons: tuple[Reason, ...] = ()
+    checks: tuple[CheckResult, ...] = ()
 
 
 class Cost(_Part):
@@ -114,6 +135,8 @@ class Manifest(_Part):
     workers: tuple[WorkerInfo, ...] = ()
     accounting: Accounting | None = None
     verdict: Verdict | None = None
+    calibration: Calibration | None = None
+    tightest_s: dict[str, float] = {}  # of the run's own SLO file: the shortest threshold on `ttft` and on `itl`
     prompt_method: str
     cost: Cost | None = None
     versions: dict[str, str] = {}

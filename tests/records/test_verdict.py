@@ -7,21 +7,24 @@ from typing import Any
 import duckdb
 import pytest
 
+from cliffwatch.records.checks import CHECKS, Check
 from cliffwatch.records.figures import view_columns
 from cliffwatch.records.manifest import RunState, Verdict, VerdictState
 from cliffwatch.records.parquet import table_of
 from cliffwatch.records.schema import Outcome, Phase, RequestRow
-from cliffwatch.records.verdict import CHECKS, Check, judge_trust
-from tests.records.synthetic import make_row
+from cliffwatch.records.verdict import judge_trust
+from tests.records.synthetic import make_manifest, make_row
 
 MS = 1_000_000
 
 
-def judge(rows: list[RequestRow], state: RunState = RunState.COMPLETE, reason: str | None = None) -> Verdict:
+def judge(
+    rows: list[RequestRow], state: RunState = RunState.COMPLETE, reason: str | None = None, **facts: Any
+) -> Verdict:
     with duckdb.connect() as connection:
         connection.register("stored", table_of(rows))
         connection.execute(f"CREATE VIEW requests AS SELECT {view_columns()} FROM stored")  # noqa: S608
-        return judge_trust(connection, state=state, partial_reason=reason)
+        return judge_trust(connection, make_manifest(state=state, partial_reason=reason, **facts))
 
 
 def rows(count: int = 1000, first: int = 0, **changes: Any) -> list[RequestRow]:
@@ -37,7 +40,13 @@ def findings(verdict: Verdict) -> dict[str, VerdictState]:
 
 
 def test_a_good_run_is_valid() -> None:
-    assert judge(rows()) == Verdict(state=VerdictState.VALID, reasons=())
+    verdict = judge(rows())
+    assert (verdict.state, verdict.reasons) == (VerdictState.VALID, ())
+    assert [one.check for one in verdict.checks if one.state is VerdictState.VALID][:3] == [
+        "nothing measured",
+        "few samples",
+        "late and lost",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -130,4 +139,92 @@ def test_the_worst_finding_decides() -> None:
 def test_checks_have_names_of_their_own_and_can_fail() -> None:
     assert len({check.name for check in CHECKS}) == len(CHECKS)
     with pytest.raises(ValueError, match="never fail"):
-        Check("x", "1", None, None, "")
+        Check("x", "x", "", None, None, "", sql="1")
+
+
+def _at(threshold: float) -> tuple[float, float]:
+    """A value just under a threshold, and one on it."""
+    return threshold * (1 - 1e-9), threshold
+
+
+def health(**values: Any) -> dict[str, Any]:
+    return {"workers": [{"shard": 0, "state": "finished", "rows": 1, "health": {"measured_s": 60.0, **values}}]}
+
+
+OF_WORKERS = [
+    ("loop lag", "loop_lag_p99_s", 0.05, 1.0),
+    ("standstill", "loop_lag_max_s", 0.5, None),
+    ("collector pause", "gc_max_s", 0.05, 1.0),
+    ("worker CPU", "loop_cpu_share", 0.85, 0.97),
+    ("run queue", "run_queue_share", 0.1, 0.4),
+    ("CPU steal", "host_steal_share", 0.02, 0.2),
+]
+
+
+@pytest.mark.parametrize(("check", "field", "degraded", "invalid"), OF_WORKERS)
+def test_how_workers_were(check: str, field: str, degraded: float, invalid: float | None) -> None:
+    below, on = _at(degraded)
+    assert findings(judge(rows(), **health(**{field: below}))) == {}
+    assert findings(judge(rows(), **health(**{field: on}))) == {check: VerdictState.DEGRADED}
+    if invalid is not None:
+        below, on = _at(invalid)
+        assert findings(judge(rows(), **health(**{field: below}))) == {check: VerdictState.DEGRADED}
+        assert findings(judge(rows(), **health(**{field: on}))) == {check: VerdictState.INVALID}
+
+
+@pytest.mark.parametrize(
+    ("used", "expected"), [(799, {}), (800, VerdictState.DEGRADED), (979, VerdictState.DEGRADED), (980, "INVALID")]
+)
+def test_open_files_against_the_limit(used: int, expected: Any) -> None:
+    found = findings(judge(rows(), **health(fds_used=used, fd_limit=1000)))
+    assert found == ({"open files": expected} if expected else {})
+
+
+def test_ports_are_shared_by_the_workers_of_a_host() -> None:
+    def workers(*hosts: str) -> dict[str, Any]:
+        values = {"measured_s": 1.0, "ports_used": 500, "port_range": 1000}
+        return {
+            "workers": [
+                {"shard": shard, "host": host, "state": "finished", "rows": 1, "health": values}
+                for shard, host in enumerate(hosts)
+            ]
+        }
+
+    assert findings(judge(rows(), **workers("a", "b"))) == {}
+    verdict = judge(rows(), **workers("a", "b", "b"))
+    assert findings(verdict) == {"local ports": VerdictState.INVALID}
+    assert "host b had 100% of its local ports" in verdict.reasons[0].message
+
+
+def test_the_worst_worker_is_named() -> None:
+    workers = [
+        {"shard": shard, "state": "finished", "rows": 1, "health": {"measured_s": 60.0, "loop_lag_p99_s": lag}}
+        for shard, lag in enumerate((0.001, 0.2, None))
+    ]
+    verdict = judge(rows(), workers=workers)
+    assert [reason.message for reason in verdict.reasons] == [
+        "the event loop of worker 1 was late: P99 0.2 s (threshold 0.05 s)"
+    ]
+
+
+def test_what_nobody_measured_is_not_checked_and_says_so() -> None:
+    checks = {one.check: one for one in judge(rows()).checks}
+    unknown = checks["worker CPU"]
+    assert (unknown.state, unknown.value, unknown.message) == (None, None, "no worker could tell")
+    assert checks["TTFT bias"].message == "not measured: cliffwatch run --calibrate"
+    assert checks["arrival rate"].message == "too few requests, or not this kind of arrivals"  # they took a second
+
+
+def test_the_clients_own_error_is_a_share_of_the_tightest_objective() -> None:
+    def run(p99_s: float, **tightest_s: float) -> dict[str, VerdictState]:
+        error = {"n": 1000, "p50_s": 0.0001, "p99_s": p99_s, "max_s": 1.0}
+        level = {
+            "name": "load", "streams": 1, "asked_streams": 1, "gap_s": 0.02, "ttft": error, "itl": error,
+            "core_s_per_chunk": 1e-5,
+        }  # fmt: skip
+        return findings(judge(rows(), calibration={"levels": [level], "took_s": 5.0}, tightest_s=tightest_s))
+
+    assert run(0.0049, ttft=0.5, itl=0.05) == {}
+    assert run(0.0051, ttft=0.5, itl=0.05) == {"ITL bias": VerdictState.DEGRADED}
+    assert run(0.05, ttft=0.5) == {"TTFT bias": VerdictState.DEGRADED}
+    assert run(0.05) == {}
