@@ -77,13 +77,18 @@ def running_stack(compose_tool: Path, tmp_path_factory: pytest.TempPathFactory) 
         "8080": str(ports["slo"]),
         "9646": str(ports["load"]),
         "/runs": str(runs),
+        "/link/key": str(folder / "link-key"),
+        "cliffwatch link-key": f"{BIN}/cliffwatch link-key",
         "/opt/cliffwatch/locustfile.py": str(ROOT / "loadgen/locustfile.py"),
         "exec locust": f"exec {BIN}/locust --web-port {ports['locust']} --master-bind-port {ports['join']}",
     }
-    variables = {
-        name: value.replace("engine:8000", f"127.0.0.1:{ports['engine']}")
-        for name, value in services["locust-master"]["environment"].items()
-    }
+    local_values = {"engine:8000": f"127.0.0.1:{ports['engine']}", "/link/key": local["/link/key"]}
+
+    def variables(service: str) -> dict[str, str]:
+        found = dict(services[service].get("environment") or {})
+        for old, new in local_values.items():
+            found = {name: value.replace(old, new) for name, value in found.items()}
+        return found
 
     def serve(name: str, service: str, health: str, environment: Mapping[str, str] | None = None) -> Any:
         return running(
@@ -110,7 +115,7 @@ def running_stack(compose_tool: Path, tmp_path_factory: pytest.TempPathFactory) 
             load=f"127.0.0.1:{ports['load']}",
         )
         monitor = started.enter_context(prometheus(folder, config, port=ports["prometheus"]))
-        master = started.enter_context(serve("locust", "locust-master", "/", variables))
+        master = started.enter_context(serve("locust", "locust-master", "/", variables("locust-master")))
         for name in ("locust-worker-1", "locust-worker-2"):
             command = [
                 *_command(services[name], {**local, "locust-master": "127.0.0.1"}),
@@ -118,7 +123,13 @@ def running_stack(compose_tool: Path, tmp_path_factory: pytest.TempPathFactory) 
                 str(ports["join"]),
             ]
             log = started.enter_context((folder / f"{name}.log").open("wb"))
-            worker = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
+            worker = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **variables(name)},
+            )
             started.callback(end, worker)
         yield Stack(engine, slo, master, monitor, manager, runs)
 
@@ -157,10 +168,8 @@ def test_prometheus_scrapes_everything_and_knows_alertmanager(running_stack: Sta
     assert query(server, 'vllm:time_to_first_token_seconds_count{job="engine"} > 20')
     folder = _run_folder(running_stack)
     assert folder is not None and (accounting := read_manifest(folder).accounting) is not None
-    (total,) = query(
-        server, f'sum(cliffwatch_client_requests_total{{job="load",run="{read_manifest(folder).run_id}"}})'
-    )
-    assert float(total["value"][1]) == accounting.issued
+    total = f'sum(cliffwatch_client_requests_total{{job="load",run="{read_manifest(folder).run_id}"}})'
+    assert wait_for(lambda: bool(query(server, f"{total} == {accounting.issued}")), timeout_s=10), query(server, total)
     found = json.loads(get_text(f"{server.url}/api/v1/alertmanagers"))["data"]["activeAlertmanagers"]
     assert [manager["url"] for manager in found] == [f"{running_stack.alertmanager.url}/api/v2/alerts"]
 
