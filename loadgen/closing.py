@@ -22,6 +22,7 @@ from loadgen.composer import fit_to_limit
 from loadgen.lease import LEASE_S, PAUSE_S
 from loadgen.members import Part, Roster
 from loadgen.preparation import Preparation
+from loadgen.resuming import forget
 
 _CLOSE_ATTEMPTS = 5
 
@@ -139,12 +140,14 @@ def recover_run(run_dir: Path) -> Manifest:
     if manifest.state is not RunState.RUNNING:
         raise RunError("is closed already", file=run_dir, allowed="a run that was never closed")
     workload = check_config(manifest.workload, Workload, source=str(run_dir / FILE_NAME))
-    return close_run(
+    closed = close_run(
         run_dir,
         state=RunState.PARTIAL,
         partial_reason="its end was not recorded; recovered from what the workers wrote",
         plans=Plans(workload, {}).find,
     )
+    forget(run_dir)
+    return closed
 
 
 class Plans:

@@ -33,6 +33,7 @@ from loadgen.plugin import IdleUser, Master
 from loadgen.preparation import Preparation, prepare
 from loadgen.processes import LocalWorkers
 from loadgen.progress import follow
+from loadgen.resuming import Resumed, load, preparation_of, roster_of
 from loadgen.settings import OPTIONS, Settings
 
 DEFAULT_MASTER_PORT = 5557
@@ -82,6 +83,9 @@ def run(
     recover: str = typer.Option(
         "", metavar="DIR", help="Close a run that was killed or met a full disk; sends nothing."
     ),
+    resume: str = typer.Option(
+        "", metavar="DIR", help="Go on with a run whose master died: with the workers it left, and with new ones."
+    ),
     as_json: bool = typer.Option(False, "--json", help="Print the judged run as JSON."),
     no_report: bool = typer.Option(False, "--no-report", help="Print no table at the end."),
 ) -> None:
@@ -110,6 +114,9 @@ def run(
             return
         place = _place(workers, expect, bind)
         check_bind(place[0], key, insecure=insecure_link, option="--bind")
+        if resume:
+            going_on = _resume(Path(resume), given, SecretFiles.of(secret_files), (workers, place, key))
+            raise typer.Exit(going_on.code(as_json=as_json, report=not no_report))
         settings = Settings.of({**given, **secret_files})
         exposure = Exposure(settings.metrics, settings.metrics_linger_s, worker_metrics, workers)
         with _patience(f"asking {settings.target} how it serves and counts tokens ..."), _leaving_at_once():
@@ -159,12 +166,13 @@ class _Run:
         place: tuple[str, int],
         key: LinkKey | None,
         exposure: Exposure,
+        resumed: Resumed | None = None,
     ) -> None:
         host, port = place
         if key is None and not expect:
             key = new_key()  # others on this machine shall not join either
         self._preparation = preparation
-        self._wanted = workers + expect
+        self._wanted = 0 if resumed else workers + expect  # a run that goes on waits for nobody
         self._environment = Environment(user_classes=[IdleUser])
         use_key(key)
         self._runner = _listen(self._environment, host, port)
@@ -175,7 +183,7 @@ class _Run:
         self._workers = LocalWorkers(workers, near, port, preparation.settings.secrets, key, exposure.workers)
         self._over = gevent.event.Event()
         self._interrupted: str | None = None
-        self._master = Master(self._environment, lambda: preparation, self._on_done, self._workers.kill)
+        self._master = Master(self._environment, lambda: preparation, self._on_done, self._workers.kill, resumed)
         self._exposure = exposure
         exposure.show(lambda: self._master.coordinator)
 
@@ -238,6 +246,27 @@ class _Run:
             how = f"requests in flight have {drain_s:g} s; once more ends them now" if first else "ending them now"
             print(f"\ncliffwatch: {name}: {how}", file=sys.stderr)  # noqa: T201
             coordinator.interrupt(self._interrupted)
+
+
+def _resume(
+    run_dir: Path,
+    given: dict[str, Any],
+    secrets: SecretFiles,
+    joining: tuple[int, tuple[str, int], LinkKey | None],
+) -> _Run:
+    """A run to go on with; `joining` are new workers, where others join, and the key of the link.
+
+    Raises RunError where it cannot be gone on with, InputError for options that were settled before.
+    """
+    workers, place, key = joining
+    choice = str(given.pop("on_worker_loss") or "")
+    for name, value in given.items():
+        if value:
+            raise InputError("was settled when the run began", field=name, value="with --resume")
+    manifest, progress = load(run_dir)
+    preparation = preparation_of(run_dir, manifest, progress, secrets, choice)
+    resumed = Resumed(roster_of(progress), manifest.t0_unix_ns)
+    return _Run(preparation, workers, 0, place, key, Exposure(None, 0.0, "", workers), resumed)
 
 
 def _place(workers: int, expect: int, bind: str) -> tuple[str, int]:

@@ -24,6 +24,7 @@ from loadgen.losses import Losses
 from loadgen.members import Member, Part, Roster
 from loadgen.metrics.recount import recount
 from loadgen.preparation import Preparation
+from loadgen.resuming import Resumed, forget, monotonic_zero_ns, save
 
 READY_WITHIN_S = 60.0
 CLOSE_MARGIN_S = 30.0  # to fold a large shard, after the drain
@@ -47,15 +48,18 @@ class Coordinator:
         preparation: Preparation,
         client_ids: list[str],
         end_processes: Callable[[set[int]], None] | None = None,
+        resumed: Resumed | None = None,
     ) -> None:
-        """`end_processes` ends those of our own processes that are among the pids of dead workers."""
+        """`end_processes` ends those of our own processes that are among the pids of dead workers; a run that was
+        `resumed` goes on where its former master's books end."""
         self.manifest: Manifest | None = None
         self.error: CliffwatchError | None = None
         self.preparation = preparation
         self._runner = runner
         self._remote = hasattr(runner, "clients")
         self._board = Board(preparation.run_id, preparation.edges())
-        self._roster = Roster(client_ids)
+        self._roster = Roster(client_ids) if resumed is None else resumed.roster
+        self._resumed = resumed
         self._losses = Losses(self._roster, preparation, self._assign)
         self._end_processes = end_processes
         self._finished = gevent.event.Event()
@@ -99,7 +103,10 @@ class Coordinator:
     def conduct(self) -> None:
         """Run from assignment to closed manifest. Never raises for what can go wrong: see `error`."""
         try:
-            self._start()
+            if self._resumed is None:
+                self._start()
+            else:
+                self._go_on(self._resumed)
             self._watch()
             manifest = self._close()
             if self.preparation.settings.metrics is not None:
@@ -133,6 +140,8 @@ class Coordinator:
             member = self._join(client_id, beat)
         if member is not None:
             member.host, member.pid, member.silent_s = beat.host, beat.pid, 0.0
+            if member.returns:
+                self._welcome_back(member, beat)
         ours = member is not None and beat.run_id == self.preparation.run_id and not self._finished.is_set()
         held = self._roster.held(client_id, beat.shards) if ours else []
         return messages.Renewal(run_id=beat.run_id, asked=beat.shards, held=held, sent_ns=beat.sent_ns)
@@ -191,6 +200,18 @@ class Coordinator:
         write_manifest(self.run_dir, manifest.model_copy(update={"t0_unix_ns": self._t0_unix_ns}))
         for part in self._roster.parts.values():
             self._go(part)
+        save(self.preparation, self._roster)
+
+    def _go_on(self, resumed: Resumed) -> None:
+        self._t0_ns, self._t0_unix_ns = monotonic_zero_ns(resumed.t0_unix_ns), resumed.t0_unix_ns
+        self._roster.note(self.elapsed_s, "the master had died, and another one went on")
+
+    def _welcome_back(self, member: Member, beat: messages.Beat) -> None:
+        """A worker that outlived its master. What it does not hold any more it closed while there was none."""
+        member.returns = False
+        for part in member.parts:
+            if not part.closed and not part.settled and part.number not in beat.shards:
+                part.closed = part.cut_short = True
 
     def _await_ready(self) -> None:
         deadline_s = time.monotonic() + READY_WITHIN_S
@@ -227,7 +248,9 @@ class Coordinator:
         if self._end_processes is not None:
             unclosed = (part for part in self._roster.parts.values() if not part.closed)
             self._end_processes({part.pid for part in unclosed if part.pid is not None})
-        return close(self.preparation, self._roster, self._board, ending)
+        manifest = close(self.preparation, self._roster, self._board, ending)
+        forget(self.run_dir)
+        return manifest
 
     def _join(self, client_id: str, beat: messages.Beat) -> Member:
         member = self._roster.join(client_id)

@@ -14,6 +14,7 @@ from cliffwatch.workload.handover import number_of, shared_plans
 from loadgen.lease import HANDOVER_S, LEASE_S
 from loadgen.members import Member, Part, Roster
 from loadgen.preparation import Preparation
+from loadgen.resuming import save
 
 NEWCOMER_WITHIN_S = 15.0  # how long a part waits for somebody to take it, where nobody is left
 _SUSPICIOUS_S = 3.0  # silent for so long, it is looked at whether a worker's process still lives
@@ -88,6 +89,7 @@ class Losses:
         part.handed_over = True
         pieces = zip(takers, rest.split(len(takers)), part.users.split(len(takers)), strict=True)
         fresh = [self._roster.give(taker, ids, of_users) for taker, ids, of_users in pieces]
+        save(self._preparation, self._roster)  # before anybody sends
         for piece in fresh:
             self._assign(piece)
         numbers = ", ".join(str(piece.number) for piece in fresh)

@@ -15,7 +15,7 @@ class Part:
     """A piece of the schedule with one writer. It is over when its shard is closed, or nobody will close it.
 
     `users` are those of a closed loop. `lost` says that what was not sent of it never will be; `handed_over` that
-    others have it, under parts of their own. `local` tells that its journal is not in the run's folder.
+    others have it, under parts of their own.
     """
 
     number: int
@@ -30,7 +30,6 @@ class Part:
     cut_short: bool = False
     lost: bool = False
     handed_over: bool = False
-    issued: tuple[int, ...] | None = None
 
     @property
     def settled(self) -> bool:
@@ -52,7 +51,8 @@ class Member:
     pid: int | None = None
     silent_s: float = 0.0
     dead: bool = False
-    unfit: bool = False  # it refused a part
+    unfit: bool = False  # it refused a part, or was about to leave
+    returns: bool = False  # known from another master's books, and not heard yet
     parts: list[Part] = field(default_factory=list)
 
     @property

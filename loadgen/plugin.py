@@ -27,6 +27,7 @@ from loadgen.metrics.run import master_text
 from loadgen.metrics.server import MetricsServer, Text, metrics_address
 from loadgen.metrics.worker import worker_text
 from loadgen.preparation import Preparation, prepare
+from loadgen.resuming import Resumed
 from loadgen.settings import OPTIONS, Settings
 from loadgen.worker import Worker
 
@@ -52,6 +53,7 @@ class Master:
         make_preparation: Callable[[], Preparation],
         on_done: Callable[[Coordinator | None, CliffwatchError | None], None],
         end_processes: Callable[[set[int]], None] | None = None,
+        resumed: Resumed | None = None,
     ) -> None:
         self.coordinator: Coordinator | None = None
         self._environment = environment
@@ -59,6 +61,7 @@ class Master:
         self._make_preparation = make_preparation
         self._on_done = on_done
         self._end_processes = end_processes
+        self._resumed = resumed
         self._idle = gevent.event.Event()
         self._idle.set()
         answer_questions(self._runner)
@@ -93,7 +96,7 @@ class Master:
             return
         clients = getattr(self._runner, "clients", None)
         ids = [client.id for client in clients.all if client.state != "missing"] if clients is not None else ["local"]
-        self.coordinator = Coordinator(self._runner, preparation, ids, self._end_processes)
+        self.coordinator = Coordinator(self._runner, preparation, ids, self._end_processes, self._resumed)
         self.coordinator.conduct()
         self._on_done(self.coordinator, self.coordinator.error)
 
@@ -140,8 +143,10 @@ class Master:
             self._runner.clients[msg.node_id] = WorkerNode(msg.node_id, heartbeat_liveness=HEARTBEAT_LIVENESS)
         if self.coordinator is not None:
             renewal = self.coordinator.on_beat(msg.node_id, beat)
+        elif beat.shards:
+            return  # of a run that we do not know yet
         else:
-            renewal = messages.Renewal(run_id=beat.run_id, asked=beat.shards, held=[], sent_ns=beat.sent_ns)
+            renewal = messages.Renewal(run_id=beat.run_id, asked=[], held=[], sent_ns=beat.sent_ns)
         self._runner.send_message(messages.RENEWAL, messages.plain(renewal), client_id=msg.node_id)
 
 

@@ -109,3 +109,27 @@ def test_a_worker_that_joins_late_is_told_its_part_and_takes_over_a_dead_ones(se
     assert counts.get("ok", 0) + counts.get("lost", 0) == 500 and counts["ok"] >= 499
     assert set(served_ids(server).values()) == {1}
     assert [worker.state for worker in manifest.workers] == ["handed over", "finished"]
+
+
+def test_another_master_takes_the_run_and_its_workers_over(server, tmp_path):
+    """The worker goes on for as long as its lease lasts, then holds; the new master is there within that time."""
+    bind = ("--bind", f"127.0.0.1:{free_port(0)}", "--link-key-file", key_file(tmp_path))
+    workload = write_workload(tmp_path, "{kind: constant, rate: 20}", requests=600, max_lag="20s")
+    process = begin(server, workload, tmp_path, "--workers", 1, "--expect", 1, *bind)
+    lent = start("--master", bind[1], "--workers", 1, *bind[2:])
+    assert sent_under_way(server, 60)
+    process.kill()  # and with it its own worker
+    process.communicate()
+    second = start(
+        "--resume", tmp_path / "run", "--workers", 1, *bind, "--no-report", "--on-worker-loss", "redistribute"
+    )
+    _, err = second.communicate(timeout=90)
+    lent.communicate(timeout=30)
+    counts, manifest = balanced(tmp_path / "run"), read_manifest(tmp_path / "run")
+    assert counts.get("ok", 0) + counts.get("late", 0) + counts.get("cancelled", 0) + counts.get("lost", 0) == 600
+    assert counts["ok"] > 590, (counts, err)
+    assert set(served_ids(server).values()) == {1}
+    assert manifest.workers[0].state != manifest.workers[1].state
+    assert {worker.state for worker in manifest.workers} == {"finished", "handed over"}
+    assert any("another one went on" in text for text in manifest.warnings)
+    assert not (tmp_path / "run" / "progress.json").exists()
