@@ -25,5 +25,6 @@ def check_free(host: str, port: int, option: str) -> None:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         socket.create_server((host, port), family=family).close()
     except OSError as error:
-        why = f"cannot be listened on: {(error.strerror or str(error)).lower()}"
+        said = (error.strerror or str(error)).partition(" (while attempting")[0]
+        why = f"cannot be listened on: {said.lower()}"
         raise InputError(why, field=option, value=f"{host}:{port}", allowed="a free address of this machine") from error

@@ -73,18 +73,18 @@ def read_headers(files: SecretFiles, environment: Mapping[str, str] = os.environ
             secret is quoted.
     """
     further = _further_headers(files.headers_file, environment)
-    named = {
-        _source(files.token_file, TOKEN_VARIABLES, environment): _bearer(files.token_file, environment),
-        _source(files.basic_auth_file, (BASIC_VARIABLE,), environment): _basic(files.basic_auth_file, environment),
-        _source(files.headers_file, (HEADERS_VARIABLE,), environment): next(
-            (line for line in further if line.lower().startswith(f"{_AUTHORIZATION}:")), None
-        ),
-    }
-    given = {source: line for source, line in named.items() if line is not None}
+    named = [line for line in further if line.lower().startswith(f"{_AUTHORIZATION}:")]
+    said = (
+        (files.token_file, TOKEN_VARIABLES, _bearer(files.token_file, environment)),
+        (files.basic_auth_file, (BASIC_VARIABLE,), _basic(files.basic_auth_file, environment)),
+        (files.headers_file, (HEADERS_VARIABLE,), named[0] if named else None),
+    )
+    given = [(str(_source(file, names, environment)), line) for file, names, line in said if line is not None]
     if len(given) > 1:
-        raise InputError("each say who we are", field=" and ".join(map(str, given)), allowed="one of them")
-    own = [line for line in given.values() if line not in further]
-    return (*own, *further)
+        raise InputError(
+            "each say who we are", field=" and ".join(source for source, _ in given), allowed="one of them"
+        )
+    return (*(line for _, line in given if line not in further), *further)
 
 
 def read_token(token_file: Path | None, environment: Mapping[str, str] = os.environ) -> str | None:

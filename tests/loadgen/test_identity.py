@@ -69,6 +69,13 @@ def test_what_cannot_be_said_is_refused_and_no_secret_is_quoted(environment, nam
     assert "s3cr" not in str(caught.value)
 
 
+def test_one_file_cannot_say_two_things(tmp_path):
+    file = tmp_path / "secret"
+    file.write_text("ann:s3cret")
+    with pytest.raises(InputError, match="each say who we are"):
+        read_headers(SecretFiles(token_file=file, basic_auth_file=file), {})
+
+
 def test_a_file_that_is_not_there_is_named(tmp_path):
     for name in ("token_file", "basic_auth_file", "headers_file"):
         with pytest.raises(InputError, match="absent"):
