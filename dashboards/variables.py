@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from grafanalib.core import REFRESH_ON_TIME_RANGE_CHANGE, SORT_NUMERIC_ASC, Template
+from grafanalib.core import REFRESH_ON_TIME_RANGE_CHANGE, SORT_ALPHA_DESC, SORT_NUMERIC_ASC, Template
 
 ALL = {"selected": True, "text": ["All"], "value": ["$__all"]}
 
@@ -16,10 +16,13 @@ def datasource_variable() -> Template:
 
 def model_variable(metric: str) -> Template:
     """Any of the models that expose `metric`, several at once."""
-    variable = _label_values("model", "Model", metric, "model_name")
-    variable.includeAll = variable.multi = True
-    variable.allValue = ".+"
-    variable._current = ALL  # grafanalib offers no other way to preset "All"
+    return _of_any("model", "Model", metric, "model_name")
+
+
+def run_variable(metric: str) -> Template:
+    """Any of the runs that expose `metric`, the newest first in the list."""
+    variable = _of_any("run", "Run", metric, "run")
+    variable.sort = SORT_ALPHA_DESC
     return variable
 
 
@@ -28,6 +31,14 @@ def edge_variable(name: str, label: str, histogram: str, default: str) -> Templa
     variable = _label_values(name, label, f"{histogram}_bucket", "le", default=default)
     variable.regex = "/^[0-9.e+-]+$/"  # leaves out +Inf
     variable.sort = SORT_NUMERIC_ASC
+    return variable
+
+
+def _of_any(name: str, label: str, metric: str, of: str) -> Template:
+    variable = _label_values(name, label, metric, of)
+    variable.includeAll = variable.multi = True
+    variable.allValue = ".+"
+    variable._current = ALL  # grafanalib offers no other way to preset "All"
     return variable
 
 

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import json
-import math
 import re
-import urllib.parse
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from cliffwatch.cli.processes import wait_for
 from dashboards import command, export
 from tests.servers import stack
+from tests.servers.boards import check_queries, check_variables, chosen
 from tests.servers.client import complete_many
 from tests.servers.monitoring import prometheus, query
 from tests.servers.processes import Server, free_port, get_text
 
 pytestmark = pytest.mark.integration
 
-WINDOWS = {"__rate_interval": "15s", "__range": "2m"}  # 15 scrapes
+OF_ENGINES = sorted(set(command.BOARDS) - {"load"})  # that one needs a run: see test_live_metrics
 
 
 @pytest.fixture(scope="module")
@@ -51,50 +48,14 @@ def _scrapes(server: Server) -> float:
     return float(result[0]["value"][1]) if result else 0
 
 
-def _values(variable: dict[str, Any], server: Server) -> list[str]:
-    """What Grafana's drop-down would hold."""
-    wanted = variable["query"]
-    match = urllib.parse.quote(wanted["metric"])
-    answer = json.loads(get_text(f"{server.url}/api/v1/label/{wanted['label']}/values?match[]={match}"))
-    pattern = variable.get("regex", "").strip("/")
-    return [value for value in answer["data"] if re.search(pattern, value)]
-
-
-def _chosen(board: dict[str, Any]) -> dict[str, str]:
-    """Each variable's preset value, as Grafana would put it into a query."""
-    values = dict(WINDOWS)
-    for variable in board["templating"]["list"]:
-        current = variable["current"]["value"]
-        values[variable["name"]] = variable["allValue"] if current == ["$__all"] else current
-    return values
-
-
-@pytest.mark.parametrize("name", sorted(command.BOARDS))
+@pytest.mark.parametrize("name", OF_ENGINES)
 def test_every_query_answers_with_numbers(name: str, scraped: Server) -> None:
-    board = export.board_json(command.BOARDS[name]())
-    values = _chosen(board)
-    checked = 0
-    for panel in board["panels"]:
-        for target in panel.get("targets", ()):
-            promql = re.sub(r"\$\{?(\w+)\}?", lambda match: values[match[1]], target["expr"])
-            result = query(scraped, promql)
-            assert result, f"{panel['title']}: nothing for {promql}"
-            numbers = [float(series["value"][1]) for series in result]
-            assert not all(math.isnan(number) for number in numbers), f"{panel['title']}: only NaN for {promql}"
-            checked += 1
-    assert checked > 15
+    check_queries(scraped, export.board_json(command.BOARDS[name]()))
 
 
-@pytest.mark.parametrize("name", sorted(command.BOARDS))
+@pytest.mark.parametrize("name", OF_ENGINES)
 def test_every_variable_has_values_and_its_preset_is_one_of_them(name: str, scraped: Server) -> None:
-    board = export.board_json(command.BOARDS[name]())
-    for variable in board["templating"]["list"]:
-        if variable["type"] != "query":
-            continue
-        found = _values(variable, scraped)
-        assert found, variable["name"]
-        preset = variable["current"]["value"]
-        assert preset == ["$__all"] or preset in found, (variable["name"], preset, found)
+    check_variables(scraped, export.board_json(command.BOARDS[name]()))
 
 
 def test_attainment_on_an_edge_is_the_exact_share(scraped: Server, standin_server: Server) -> None:
@@ -110,7 +71,7 @@ def test_attainment_on_an_edge_is_the_exact_share(scraped: Server, standin_serve
     total = counter(r"vllm:time_to_first_token_seconds_count\{")
     board = export.board_json(command.BOARDS["overview"]())
     card = next(panel for panel in board["panels"] if panel["title"].startswith("TTFT within"))
-    values = _chosen(board)
+    values = chosen(board)
     promql = re.sub(r"\$\{?(\w+)\}?", lambda match: values[match[1]], card["targets"][0]["expr"])
     shown = float(query(scraped, promql)[0]["value"][1])
     assert shown == pytest.approx(good / total, abs=1e-9)

@@ -20,8 +20,11 @@ from cliffwatch.records.manifest import read_manifest
 from cliffwatch.records.reader import RunReader
 from cliffwatch.slo.judge import judge
 from cliffwatch.slo.spec import load_slo
+from dashboards import export
+from dashboards.load import board as load_board
 from loadgen.processes import LOCUSTFILE
 from tests.servers import load
+from tests.servers.boards import check_queries, check_variables
 from tests.servers.engines import standin
 from tests.servers.monitoring import PROMETHEUS_BIN, prometheus, query
 from tests.servers.processes import Server, descendants, free_port, get_text
@@ -168,6 +171,23 @@ def test_a_killed_worker_s_requests_stay_and_its_gauges_go(engine: str, tmp_path
         alive = query(server, "cliffwatch_client_worker_cpu_ratio")  # now, not ever
         assert not lost & {int(one["metric"]["worker"]) for one in alive}
         assert total(server, "cliffwatch_client_in_flight") == 0
+
+
+def test_the_load_board_has_data_while_a_run_goes_on(engine: str, tmp_path: Path) -> None:
+    port = free_port()
+    workload = tmp_path / "workload.yaml"
+    workload.write_text(yaml.safe_dump({**WORKLOAD, "requests": 4000, "timeouts": {}}))
+    command = [sys.executable, "-m", "cliffwatch", "run", str(workload), "--target", engine, "--drain", "1s"]
+    command += ["--out", str(tmp_path / "run"), "--metrics", str(port), "--metrics-linger", "0s", "--no-report"]
+    with scraping(tmp_path, port) as server, subprocess.Popen(command, stdin=subprocess.DEVNULL) as process:
+        try:
+            assert wait_for(lambda: total(server, "cliffwatch_client_requests_total") > 200, timeout_s=60)
+            board = export.board_json(load_board())
+            check_queries(server, board)
+            check_variables(server, board)
+        finally:
+            process.send_signal(signal.SIGINT)
+            assert process.wait(30) == 130
 
 
 def _kill_a_worker(parent: int) -> None:
