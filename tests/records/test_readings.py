@@ -55,12 +55,12 @@ def shapes(draw: st.DrawFn) -> dict[str, Any]:
     }  # fmt: skip
 
 
-rows = st.lists(shapes(), min_size=1, max_size=30).map(
+rows = st.lists(shapes(), min_size=1, max_size=90).map(
     lambda many: [make_row(number, **one) for number, one in enumerate(many)]
 )
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(rows)
 def test_as_sql_reads_them_and_as_the_judge_counts_them(many: list[RequestRow]) -> None:
     with TemporaryDirectory() as folder:

@@ -80,13 +80,13 @@ def test_rows_become_parts_as_time_passes(run_dir: Path) -> None:
 def test_parts_come_less_often_as_a_run_gets_long(run_dir: Path) -> None:
     clock = Clock()
     writer = ShardWriter(run_dir, 0, part_interval_s=2.0, clock=clock)
-    for i in range(3600):
-        clock.now_s += 1.0
+    for i in range(600):
+        clock.now_s += 2.0
         writer.ended(make_row(i))
     # Every 2 s up to 40 s, then by a twentieth of the time (20 ln 15 = 54 parts) up to 600 s, then every 30 s.
-    assert 150 <= len(list_run(run_dir).parts[0]) <= 180
+    assert 80 <= len(list_run(run_dir).parts[0]) <= 100
     writer.close()
-    assert ids_in(final_path(run_dir, 0)) == list(range(3600))
+    assert ids_in(final_path(run_dir, 0)) == list(range(600))
 
 
 def test_memory_holds_so_many_rows_whatever_the_rate(run_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,7 +134,7 @@ for i in range(10**9):
 """
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_kill_9_loses_only_what_is_in_flight(run_dir: Path, seed: int) -> None:
     """A writer that rolls a part every few rows is killed at a random instant; it says on a pipe what it has done."""
     process = subprocess.Popen([sys.executable, "-c", WRITE_FOREVER, str(run_dir)], stdout=subprocess.PIPE)

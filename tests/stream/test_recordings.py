@@ -103,13 +103,13 @@ def check(recording: Recording) -> None:
         assert "{" not in message.split("{'type'")[0]  # the message, not the envelope
 
 
-def check_every_cut(recording: Recording) -> None:
-    """One stamp: the same result for a cut at every byte, and byte by byte."""
+def check_every_cut(recording: Recording, step: int = 1) -> None:
+    """One stamp: the same result for a cut at every byte (every `step`-th, from its start), and byte by byte."""
     body = recording.body
     expected = result_of(recording, [(5, body)])
     assert result_of(recording, [(5, body[i : i + 1]) for i in range(len(body))]) == expected
     if len(body) < SHORT_BODY:
-        for cut in range(len(body) + 1):
+        for cut in range(0, len(body) + 1, step):
             assert result_of(recording, [(5, body[:cut]), (5, body[cut:])]) == expected, cut
         return
     # A long body costs too much that way. Between events the parser holds nothing, so each event is cut at every byte
@@ -117,7 +117,7 @@ def check_every_cut(recording: Recording) -> None:
     events = [event + ONE_EVENT_END for event in body.split(ONE_EVENT_END) if event]
     for before, event, after in zip(events, events[1:], [*events[2:], b""], strict=False):
         near = result_of(recording, [(5, before + event + after)])
-        for cut in range(len(event) + 1):
+        for cut in range(0, len(event) + 1, step):
             reads = [(5, before + event[:cut]), (5, event[cut:] + after)]
             assert result_of(recording, reads) == near, (event, cut)
 
@@ -189,9 +189,10 @@ def test_shared_recordings(shared_dir: Path) -> None:
         check(recording)
 
 
-def test_shared_recordings_cut_at_every_byte(shared_dir: Path) -> None:
+def test_shared_recordings_cut_at_every_fifth_byte(shared_dir: Path) -> None:
+    """Of many servers; our own recordings are cut at every byte."""
     for recording in filter(is_stream, shared_recordings(shared_dir / "sse")):
-        check_every_cut(recording)
+        check_every_cut(recording, step=5)
 
 
 def test_shared_triton_recordings(shared_dir: Path) -> None:
