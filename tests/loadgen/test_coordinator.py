@@ -33,10 +33,11 @@ from loadgen.target import Target
 SPEC = {"requests": 40, "arrivals": {"kind": "constant", "rate": 400}, "cold_start": {"requests": 1}}
 
 
-def preparation(folder, **changes: object) -> Preparation:
-    workload = Workload.model_validate({**SPEC, **changes})
+def preparation(folder, choice: str = "lost") -> Preparation:
+    workload = Workload.model_validate(SPEC)
     return Preparation(
-        run_id="run-1", settings=Settings("w", "http://h", folder / "run", drain_s=0.1), workload=workload,
+        run_id="run-1", workload=workload,
+        settings=Settings("w", "http://h", folder / "run", drain_s=0.1, on_worker_loss=choice),
         workload_text="", slo_text=None, origin=Origin.parse("http://h"), target=Target({"m": None}, None),
         lexicons={"m": estimated_lexicon([(1, 2), (10, 11)])}, notes=(),
     )  # fmt: skip
@@ -49,7 +50,7 @@ class FakeRunner:
     parts: dict[str, tuple[int, str]]
     sent: list[tuple[str, str, object]] = field(default_factory=list)
     subject: Coordinator | None = None
-    tallies: dict[str, tuple[Tally, ShardWriter, Assignment]] = field(default_factory=dict)
+    tallies: dict[int, tuple[Tally, ShardWriter, Assignment]] = field(default_factory=dict)
 
     @property
     def clients(self) -> dict[str, object]:
@@ -65,29 +66,32 @@ class FakeRunner:
         if kind == messages.ASSIGN and end != "silent":
             self.ready(name, data, "no room here" if end == "refuses" else None)
         elif kind == messages.GO:
-            tally, writer, assignment = self.tallies[name]
+            tally, writer, assignment = self.tallies[data["shard"]]
+            if data["shard"] >= len(self.parts):  # of a part taken over: all of it
+                count, end = 40, "finishes"
             ids = msgspec.convert(assignment["ids"], Share)
             plans = (p for p in shared_plans(Workload.model_validate(SPEC), ids) if p is not None)
             for _, plan in zip(range(count), plans, strict=False):
                 tally.issued(plan.request_id, plan.intended_ns)
                 tally.ended(row(plan.request_id, assignment["shard"], plan.intended_ns))
             if end in {"finishes", "stops early"}:
-                self.close(name, cut_short=end == "stops early")
+                self.close(data["shard"], name, cut_short=end == "stops early")
             elif end == "dies":  # the kernel drops a dead worker's lock
                 writer._journal.close()
         elif kind == messages.STOP and end in {"waits", "refuses"}:
-            self.close(name, cut_short=True)
+            for shard in list(self.tallies):
+                self.close(shard, name, cut_short=True)
 
     def ready(self, name, data, refusal):
         if refusal is None:
             writer = ShardWriter(Path(data["run_dir"]), data["shard"])
-            self.tallies[name] = Tally(data["run_id"], data["shard"], writer), writer, data
+            self.tallies[data["shard"]] = Tally(data["run_id"], data["shard"], writer), writer, data
         ready = {"run_id": data["run_id"], "shard": data["shard"], "host": "h", "pid": 1, "refusal": refusal}
         self.subject.on_ready(name, ready)
 
-    def close(self, name, *, cut_short):
-        if name in self.tallies:
-            tally, writer, _ = self.tallies[name]
+    def close(self, shard, name, *, cut_short):
+        if shard in self.tallies:
+            tally, writer, _ = self.tallies[shard]
             writer.close()
             self.subject.on_closed(name, messages.plain(tally.report(closed=True, cut_short=cut_short)))
 
@@ -100,10 +104,11 @@ def row(request_id: int, worker: int, intended_ns: int) -> RequestRow:
     )  # fmt: skip
 
 
-def conduct(tmp_path, parts: dict[str, tuple[int, str]], interrupt_after_s: float | None = None, **changes: object):
+def conduct(tmp_path, parts: dict[str, tuple[int, str]], interrupt_after_s: float | None = None, choice="lost"):
     runner = FakeRunner(parts)
-    subject = runner.subject = Coordinator(runner, preparation(tmp_path, **changes), list(parts))
+    subject = runner.subject = Coordinator(runner, preparation(tmp_path, choice), list(parts))
     job = gevent.spawn(subject.conduct)
+    gevent.spawn(beat_all, subject, [name for name, (_, end) in parts.items() if end not in {"dies", "silent"}])
     if interrupt_after_s is not None:
         gevent.sleep(interrupt_after_s)
         subject.interrupt("interrupted")
@@ -113,9 +118,17 @@ def conduct(tmp_path, parts: dict[str, tuple[int, str]], interrupt_after_s: floa
     return subject, runner
 
 
+def beat_all(subject: Coordinator, names: list[str]) -> None:
+    while not subject.wait(0.02):
+        for name in names:
+            subject.on_beat(name, messages.Beat(run_id="run-1", shards=[], host="h", pid=1, sent_ns=0))
+
+
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
     monkeypatch.setattr(losses, "HANDOVER_S", 0.3)
+    monkeypatch.setattr(losses, "LEASE_S", 0.2)
+    monkeypatch.setattr(losses, "NEWCOMER_WITHIN_S", 0.3)
     monkeypatch.setattr(module, "READY_WITHIN_S", 0.5)
     monkeypatch.setattr(module, "CLOSE_MARGIN_S", 0.5)
     monkeypatch.setattr(module, "_START_DELAY_S", 0.0)
@@ -137,6 +150,42 @@ def test_a_dead_workers_unsent_requests_are_lost_and_the_others_go_on(tmp_path):
     assert (manifest.accounting.ok, manifest.accounting.lost) == (27, 13)
     assert manifest.partial_reason == "worker 1 died or was stopped, the others went on"
     assert [worker.state for worker in manifest.workers] == ["finished", "lost"]
+
+
+@pytest.mark.parametrize(("ends", "lost"), [("dies", 0), ("stops early", 0)])
+def test_what_a_worker_left_is_sent_by_the_others_where_that_was_chosen(tmp_path, ends, lost):
+    """Worker 0 sends 20 of its 20; of worker 1's 20, the 13 that it did not issue."""
+    subject, runner = conduct(tmp_path, {"a": (20, "finishes"), "b": (7, ends)}, choice="redistribute")
+    manifest = subject.manifest
+    assert (manifest.state, manifest.accounting.ok, manifest.accounting.lost) == (RunState.COMPLETE, 40, lost)
+    assert [worker.state for worker in manifest.workers] == ["finished", "handed over", "finished"]
+    assert [worker.rows for worker in manifest.workers] == [20, 7, 13]
+    assert [name for kind, name, _ in runner.sent if kind == messages.ASSIGN] == ["a", "b", "a"]
+    assert "the rest of its schedule went on as worker 2" in manifest.warnings[0]
+
+
+def test_a_part_that_nobody_can_take_is_lost_after_a_while(tmp_path):
+    subject, _ = conduct(tmp_path, {"a": (7, "dies"), "b": (6, "dies")}, choice="redistribute")
+    assert subject.manifest.partial_reason == "every worker died or was stopped"
+    assert (subject.manifest.accounting.ok, subject.manifest.accounting.issued) == (13, 40)
+
+
+def test_beats_are_answered_by_what_is_still_the_workers_own(tmp_path):
+    subject, runner = conduct(tmp_path, {"a": (20, "finishes"), "b": (20, "finishes")})
+    beat = messages.Beat(run_id="run-1", shards=[0], host="h", pid=9, sent_ns=5)
+    assert subject.on_beat("a", beat) == messages.Renewal(run_id="run-1", asked=[0], held=[], sent_ns=5)  # it is over
+    runner = FakeRunner({"a": (20, "waits"), "b": (20, "waits")})
+    subject = runner.subject = Coordinator(runner, preparation(tmp_path / "next"), ["a", "b"])
+    job = gevent.spawn(subject.conduct)
+    gevent.sleep(0.1)
+    assert subject.on_beat("a", beat).held == [0]
+    assert subject.on_beat("b", beat).held == []  # another's
+    other_run = messages.Beat(run_id="run-0", shards=[0], host="h", pid=9, sent_ns=5)
+    assert subject.on_beat("a", other_run).held == []
+    assert subject.on_beat("c", beat).held == []  # a newcomer
+    assert [(kind, name) for kind, name, _ in runner.sent if kind == messages.STANDBY] == [(messages.STANDBY, "c")]
+    subject.interrupt("enough")
+    job.join()
 
 
 def test_a_worker_that_was_stopped_by_others_is_accounted_for_alike(tmp_path):
