@@ -28,6 +28,7 @@ INSECURE_HELP = "Let a master without a key listen beyond this machine: whoever 
 MAX_MESSAGE_BYTES = 64 << 20
 
 _JOIN_WITHIN_S = 300.0  # as long as Locust's workers look for a master
+_LINGER_MS = 2000  # last words to a master that is gone do not keep a worker for ever, as ZeroMQ would
 _UNSURE_S = 2.0  # closed without a word: a wrong key, or something before a master that is not up yet
 _ZAP_ADDRESS = "inproc://zeromq.zap.01"
 _VERDICTS = (
@@ -95,6 +96,7 @@ class Client(zmqrpc.Client):
         zmqrpc.BaseSocket.__init__(self, zmq.DEALER, self.ipv4_only(host, port))  # type: ignore[no-untyped-call]
         self.socket.setsockopt(zmq.IDENTITY, identity.encode())
         self.socket.setsockopt(zmq.MAXMSGSIZE, MAX_MESSAGE_BYTES)
+        self.socket.setsockopt(zmq.LINGER, _LINGER_MS)
         if key is not None:
             self.socket.curve_serverkey = key.pair("master")[0]
             self.socket.curve_publickey, self.socket.curve_secretkey = key.pair("worker")

@@ -201,7 +201,6 @@ class Worker:
         """Stop by ourselves when the master has gone: nobody else would."""
         logger.error("the master has been silent for %g s: stopping; this worker's rows are kept", MASTER_SILENCE_S)
         self.stop(0.0)
-        self._runner.client.close(linger=0)
         self._runner.quit()
 
     def _on_report(self, data: dict[str, Any], **_: object) -> None:

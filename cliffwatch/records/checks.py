@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from cliffwatch.records.clock import WorkerClock
 from cliffwatch.records.figures import FIGURES
 from cliffwatch.records.health import Health
 from cliffwatch.records.manifest import CheckResult, Manifest, VerdictState
@@ -138,6 +139,23 @@ def _sum(counts: Iterable[int | None]) -> int:
     return sum(count or 0 for count in counts)
 
 
+def _clock(field: Callable[[WorkerClock], float | None]) -> Source:
+    """The highest value among the workers whose clock was compared with the master's."""
+
+    def look(facts: Facts) -> Found:
+        known = [
+            (value, worker.shard)
+            for worker in facts.manifest.workers
+            if worker.clock is not None and (value := field(worker.clock)) is not None
+        ]
+        if not known:
+            return Found(None, unknown="not compared, or one process is master and worker")
+        value, shard = max(known)
+        return Found(value, len(known), f"worker {shard}")
+
+    return look
+
+
 def _sending(field: Callable[[Sending], float | None], n: Callable[[Sending], int]) -> Source:
     def look(facts: Facts) -> Found:
         if facts.sending is None:
@@ -268,6 +286,17 @@ CHECKS: tuple[Check, ...] = (
         "swap", "share of a worker's memory that was swapped out, worst worker", "share", 0.1, None,
         "{value:.0%} of the memory of {where} was swapped out (threshold {threshold:.0%})",
         fact=worst(_swapped),
+    ),
+    Check(
+        "clock bound", "how far off the run's zero may be on a worker's clock, worst worker", "s", 0.02, None,
+        "{where} may have begun {value:.3g} s beside the others (threshold {threshold:g} s): the link is too slow to "
+        "compare clocks any better",
+        fact=_clock(lambda clock: clock.bound_s),
+    ),
+    Check(
+        "clock drift", "how much a worker's clock drifted from the master's at least, worst worker", "s", 0.02, None,
+        "the clock of {where} drifted by {value:.3g} s in the run (threshold {threshold:g} s): so did its requests",
+        fact=_clock(lambda clock: clock.proven_drift_s),
     ),
     Check(
         "TTFT bias", "P99 of the client's own error of TTFT against the tightest objective", "share", 0.1, None,
