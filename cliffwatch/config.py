@@ -180,6 +180,8 @@ def _explain(fault: Any, models: list[type[BaseModel]]) -> tuple[str, object, st
         kinds = ", ".join(str(tag) for model in models for tag in get_args(model.model_fields[key].annotation))
         found = value.get(key) if isinstance(value, dict) else None
         return "is missing" if found is None else "unknown", found, kinds
+    if kind in _TYPES:
+        return "cannot be used", value, _TYPES[kind]
     if "min_length" in context:
         return "is too short", value, f"{context['min_length']} at least"
     if "max_length" in context:
@@ -196,6 +198,7 @@ _WORDS = {
     "model_attributes_type": "must be a mapping of keys to values",
     "invalid_key": "a key must be text, in quotes where it looks like something else",
 }
+_TYPES = {"tuple_type": "a list", "dict_type": "a mapping of keys to values", "string_type": "text"}
 _WORDS_WITHOUT_VALUE = {"missing": "is missing", "extra_forbidden": "unknown key"}
 
 

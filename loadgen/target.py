@@ -51,7 +51,14 @@ def inspect_target(probe: Probe, workload: Workload) -> Target:
     """
     named = workload.models or ()
     wanted = tuple(entry.name for entry in named) or ((workload.model,) if workload.model is not None else ())
-    return _LISTS.get(workload.endpoint, _inspect_openai)(probe, wanted)
+    target = _LISTS.get(workload.endpoint, _inspect_openai)(probe, wanted)
+    only = _ONLY.get(workload.endpoint)
+    if only is not None and target.engine is not None and not target.engine.startswith(only):
+        raise InputError(
+            f"is {target.engine}", file=probe.origin.url(), field="--endpoint", value=workload.endpoint,
+            allowed=f"it with {only} only",
+        )  # fmt: skip
+    return target
 
 
 def _refuse_status(answer: Answer, url: str) -> None:
@@ -120,6 +127,8 @@ def _triton_name(probe: Probe) -> str:
 
 
 _NO_LIMIT = "Triton does not say how long a prompt and answer its model takes: lengths were not checked against it"
+# Endpoints that one engine alone has.
+_ONLY = {"llamacpp": "llama.cpp"}
 # How the models of a target are found out, by endpoint; the others serve OpenAI's list.
 _LISTS: dict[str, Callable[[Probe, tuple[str, ...]], Target]] = {"triton": _inspect_triton}
 

@@ -150,6 +150,16 @@ def test_models_of_a_mix_that_are_not_served_are_named(names, says):
     assert "m, lora" in str(caught.value)
 
 
+def test_an_endpoint_of_one_engine_is_refused_on_another():
+    with (
+        answering({"/v1/models": VLLM_MODELS}) as (probe, _),
+        pytest.raises(InputError, match=r"is vllm.*llama\.cpp only"),
+    ):
+        look(probe, endpoint="llamacpp")
+    with answering({"/v1/models": LLAMA_MODELS}) as (probe, _):
+        assert look(probe, endpoint="llamacpp").engine == "llama.cpp"
+
+
 # Triton
 
 
