@@ -58,7 +58,7 @@ class TokenSource(StrEnum):
     CHUNKS = "chunks"
 
 
-class RequestRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class RequestRow(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """One logical request. Null means unknown or not applicable, never zero.
 
     `input_tokens` and `max_output_tokens` are per prompt, as asked; `built_input_tokens`, `server_input_tokens`,
