@@ -54,7 +54,8 @@ ASKED_RATE = _gauge(
 )
 ISSUED_RATE = _gauge("issued_requests_per_second", "Mean since the run's zero, of workers that live.")
 WORKERS = _gauge("workers", "Workers of the run by state.")
-VERDICT = _gauge("verdict", "1 for the verdict of the closed run.")
+VERDICT = _gauge("verdict", "1 for the verdict so far, and in the end the run's.")
+FINDING = _gauge("finding", "1 for each check of the verdict that is not well.")
 ESTIMATE = Family(
     "cliffwatch_client_latency_estimate_seconds",
     "summary",
@@ -88,6 +89,6 @@ CLOCK = {
 }
 
 OF_REQUESTS = (REQUESTS, *FIGURES.values(), SEND_LAG, INPUT_TOKENS, OUTPUT_TOKENS, ISSUED, IN_FLIGHT)
-OF_RUN = (RUN_INFO, RUN_STATE, ELAPSED, ASKED_RATE, ISSUED_RATE, WORKERS, VERDICT, ESTIMATE)
+OF_RUN = (RUN_INFO, RUN_STATE, ELAPSED, ASKED_RATE, ISSUED_RATE, WORKERS, VERDICT, FINDING, ESTIMATE)
 OF_WORKERS = (*HEALTH.values(), *CLOCK.values())
 ALL = (BUILD_INFO, *OF_REQUESTS, *OF_RUN, *OF_WORKERS)

@@ -12,6 +12,7 @@ from loadgen.members import Member
 from loadgen.metrics import families
 from loadgen.metrics.exposition import Labels, samples, summary
 from loadgen.metrics.requests import build_info, of_flow, of_requests
+from loadgen.metrics.trust import findings
 
 _QUANTILES = (0.5, 0.9, 0.95, 0.99)
 _ESTIMATED = {"ttft": "ttft", "itl": "itl", "e2e": "e2e", "lag": "send_lag"}
@@ -34,7 +35,7 @@ def master_text(coordinator: Coordinator | None) -> Iterator[str]:
 
 
 def _of_run(coordinator: Coordinator, totals: Totals, own: Labels) -> Iterator[str]:
-    preparation, manifest = coordinator.preparation, coordinator.manifest
+    preparation = coordinator.preparation
     info = {"workload": preparation.workload.name, "model": preparation.target.model}
     yield from samples(families.RUN_INFO, [({**own, **info}, 1)])
     state = _state(coordinator)
@@ -46,11 +47,19 @@ def _of_run(coordinator: Coordinator, totals: Totals, own: Labels) -> Iterator[s
         yield from samples(families.ISSUED_RATE, [] if totals.rate is None else [(own, totals.rate)])
     workers = Counter(map(_worker_state, coordinator.members))
     yield from samples(families.WORKERS, (({**own, "state": state}, n) for state, n in workers.items()))
-    verdict = None if manifest is None or manifest.verdict is None else manifest.verdict.state
-    if verdict is not None:
-        states = (({**own, "verdict": state.value}, int(state is verdict)) for state in VerdictState)
-        yield from samples(families.VERDICT, states)
+    yield from _of_trust(coordinator, totals, own)
     yield from summary(families.ESTIMATE, _estimates(totals, own))
+
+
+def _of_trust(coordinator: Coordinator, totals: Totals, own: Labels) -> Iterator[str]:
+    found = findings(coordinator, totals)
+    if found is None:
+        return
+    verdict = max(found.values(), key=list(VerdictState).index, default=VerdictState.VALID)
+    states = (({**own, "verdict": state.value}, int(state is verdict)) for state in VerdictState)
+    yield from samples(families.VERDICT, states)
+    reasons = (({**own, "check": check, "verdict": state.value}, 1) for check, state in found.items())
+    yield from samples(families.FINDING, reasons)
 
 
 def _state(coordinator: Coordinator) -> str:

@@ -49,7 +49,7 @@ class MetricsServer:
         try:
             self._server.start()
         except OSError as error:
-            message = f"cannot be listened on: {error.strerror or error}"
+            message = f"cannot be listened on: {(error.strerror or str(error)).partition(': (')[0]}"
             raise InputError(message, field=option, value=f"{host}:{port}", allowed="a free address") from error
         shown = f"[{host}]" if ":" in host else host
         self.url = f"http://{shown}:{self._server.server_port}/metrics"
