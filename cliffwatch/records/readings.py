@@ -50,7 +50,7 @@ def _bound(row: RequestRow, at_ns: int | None, start_ns: int | None, *, complete
     reached = at_ns is not None and start_ns is not None
     if row.outcome in CENSORED and row.ended_ns is not None and (complete or not reached):
         return Bound((row.ended_ns - (row.intended_ns if start_ns is None else start_ns)) / _NS_PER_S, beyond=True)
-    if at_ns is None or start_ns is None or row.outcome not in FAILURES:
+    if at_ns is None or start_ns is None:
         return None
     return Bound((at_ns - start_ns) / _NS_PER_S, beyond=False)
 

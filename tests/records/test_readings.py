@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -58,6 +59,22 @@ def shapes(draw: st.DrawFn) -> dict[str, Any]:
 rows = st.lists(shapes(), min_size=1, max_size=90).map(
     lambda many: [make_row(number, **one) for number, one in enumerate(many)]
 )
+
+
+def test_every_outcome_on_either_side_of_each_threshold(tmp_path: Path) -> None:
+    """Tokens (first and last, in ms) and the end before, on and after the thresholds, by every outcome."""
+    tokens = [(None, None), (45, 190), (50, 200), (51, 200), (50, 201)]
+    ends = [45, 50, 51, 199, 200, 201]
+    names = ("sent_ns", "first_token_ns", "first_answer_ns", "last_token_ns")
+    many: list[RequestRow] = []
+    for outcome, (first, last), end, sent in product(Outcome, tokens, ends, (0, 1, None)):
+        if (outcome is Outcome.OK and first is None) or (sent is None and first is not None):
+            continue
+        at = [None if ms is None else (1000 + ms) * MS for ms in (sent, first, first, last)]
+        ended = max((1000 + end) * MS, at[-1] or 0)
+        changes = {"intended_ns": 1000 * MS, "ended_ns": ended, "outcome": outcome, **dict(zip(names, at, strict=True))}
+        many.append(make_row(len(many), **changes))
+    check_attainment(run_of(tmp_path / "run", many), many)
 
 
 @settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow], deadline=None)
