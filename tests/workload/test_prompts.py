@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -88,6 +89,29 @@ def test_length_is_what_the_server_processes(
         built = builder.build(asked)
         assert counters[endpoint].count(built.prompts) == [tokens]
         assert built.built_input_tokens == tokens
+
+
+@pytest.mark.parametrize("start", [False, True])
+def test_length_is_the_same_on_every_endpoint_that_takes_plain_text(tokenizer_file: TokenizerFile, start: bool) -> None:
+    counter = tokenizer_counter(tokenizer_file("large", start))
+    builder = PromptBuilder(build_lexicon(counter, "server_tokenize"), seed=1)
+    for endpoint in ("completions", "llamacpp", "triton"):
+        built = builder.build(replace(plan(200), endpoint=endpoint))
+        assert (counter.count(built.prompts), built.built_input_tokens) == ([200], 200)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_later_turn_adds_exactly_what_was_asked(tokenizer_file: TokenizerFile, kind: str) -> None:
+    path = tokenizer_file(kind, True)
+    chat = ChatCounter(path)
+    learned = build_lexicon(tokenizer_counter(path), "server_tokenize", chat_counter=chat)
+    lexicon = dataclasses.replace(learned, turn_tokens=9)
+    builder = PromptBuilder(lexicon, seed=1)
+    for index, added in enumerate((40, 77, 200, 1025)):
+        turn = replace(plan(3000 + added, request_id=index), endpoint="chat", added_tokens=added)
+        built = builder.build_turn(turn)
+        assert chat.count(built.prompts)[0] - lexicon.chat_tokens == added - 9
+        assert built.built_input_tokens == 3000 + added
 
 
 def test_the_start_token_is_known(tokenizer_file: TokenizerFile) -> None:
