@@ -96,9 +96,13 @@ class MetricsServer:
             pieces.append(piece)
             size += len(piece)
             if size >= _PIECE_CHARS:
-                yield "".join(pieces).encode()
+                yield _encoded(pieces)
                 gevent.sleep(_PAUSE_S)
                 pieces, size = [], 0
-        yield "".join(pieces).encode()
+        yield _encoded(pieces)
         self._last_scrape_s[scraper] = begun_s
         self._scraped.set()
+
+
+def _encoded(pieces: list[str]) -> bytes:
+    return "".join(pieces).encode("utf-8", "replace")  # a server may give its model a name that no UTF-8 can hold

@@ -73,6 +73,11 @@ def test_others_have_their_turn_while_a_long_text_is_made(server: MetricsServer)
     assert len(set(seen)) > 25  # of 50 pieces
 
 
+def test_a_name_that_is_no_text_does_not_end_the_answer(server: MetricsServer) -> None:
+    server.text = lambda: iter(['a{model="\ud800"} 1\n', "b 2\n"])
+    assert b'a{model="?"} 1\nb 2\n' in exchange(port_of(server), "GET /metrics HTTP/1.1")
+
+
 def test_a_taken_address_is_refused_and_named(server: MetricsServer) -> None:
     taken = f"127.0.0.1:{port_of(server)}"
     with pytest.raises(InputError, match=rf"--metrics.*{taken}.*free address"):
