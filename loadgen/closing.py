@@ -14,7 +14,7 @@ from cliffwatch.records.files import journal_path
 from cliffwatch.records.folder import close_run
 from cliffwatch.records.journal import take_over
 from cliffwatch.records.manifest import FILE_NAME, Manifest, RunState, WorkerInfo, read_manifest
-from cliffwatch.workload.handover import shared_plans
+from cliffwatch.workload.handover import number_of, shared_plans
 from cliffwatch.workload.schedule import PlannedRequest, schedule
 from cliffwatch.workload.spec import Workload
 from loadgen.accounting import Board
@@ -72,7 +72,12 @@ def close(preparation: Preparation, roster: Roster, board: Board, ending: Ending
                 workers=[_info(part, board) for part in parts],
                 load_s=last_end_ns / 1e9 if last_end_ns else None,
                 plans=Plans(preparation.workload, preparation.target.limits).find,
-                assigned={p.number: _ids(preparation.workload, p, ending) for p in parts if p.lost},
+                assigned={
+                    p.number: _ids(preparation.workload, p, ending)
+                    for p in parts
+                    if p.lost or (p.handed_over and p.sent_below is not None)
+                },
+                unrecorded={part.number for part in parts if part.ships},
                 warnings=[*roster.events, *_pauses(board, ending.t0_unix_ns or 0)],
             )
         except RunError as error:  # a worker with a full disk lets go of its journal only when it ends
@@ -102,6 +107,8 @@ def _ids(workload: Workload, part: Part, ending: Ending) -> Iterator[int]:
     for plan in shared_plans(workload, part.ids):
         if plan is not None:
             if ending.end_ns is not None and plan.intended_ns > ending.end_ns:
+                return
+            if part.sent_below is not None and number_of(plan) >= part.sent_below:
                 return
             yield plan.request_id
 

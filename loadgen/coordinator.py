@@ -25,6 +25,7 @@ from loadgen.members import Member, Part, Roster
 from loadgen.metrics.recount import recount
 from loadgen.preparation import Preparation
 from loadgen.resuming import Resumed, forget, monotonic_zero_ns, save
+from loadgen.shipping import receive
 
 READY_WITHIN_S = 60.0
 CLOSE_MARGIN_S = 30.0  # to fold a large shard, after the drain
@@ -154,7 +155,7 @@ class Coordinator:
         if part is not None and not part.ready:
             member = self._roster.holder(part)
             part.host, part.pid, part.refusal = ready.host, ready.pid, ready.refusal
-            part.ready, member.silent_s = True, 0.0
+            part.ready, part.ships, member.silent_s = True, ready.ships, 0.0
             member.host, member.pid, member.unfit = ready.host, ready.pid, member.unfit or ready.refusal is not None
             if self._t0_unix_ns is not None and ready.refusal is None:
                 self._go(part)
@@ -172,6 +173,14 @@ class Coordinator:
             part.closed, part.cut_short = True, report.cut_short
             if part.cut_short and not part.settled and self._stop_reason is None:
                 self._roster.holder(part).unfit = True  # stopped by somebody else: it is about to leave
+
+    def on_piece(self, client_id: str, data: object) -> messages.Arrived | None:
+        """Some of a shard that its worker could not write in the run's folder; the answer is how much is there."""
+        piece = messages.read(data, messages.Piece)
+        if piece is None or piece.run_id != self.preparation.run_id or self._finished.is_set():
+            return None
+        part = self._roster.part_of(client_id, piece.shard)
+        return None if part is None or not part.ships or part.closed else receive(self.run_dir, piece)
 
     def on_process_ended(self, pid: int) -> None:
         """A worker process of our own has ended; what it had not closed is gone."""

@@ -73,19 +73,23 @@ class Losses:
             return False
         run_dir = self._preparation.settings.out
         open_parts = [part for part in member.parts if part.ready and not part.closed and not part.settled]
+        if any(part.ships for part in open_parts):
+            return False  # no journal to look at: another machine of the same name, for all we know
         if not open_parts or any(is_written(journal_path(run_dir, part.number)) for part in open_parts):
             return False
         return member.pid is not None and not _runs(member.pid)
 
     def _hand_over(self, part: Part, why: str, elapsed_s: float) -> bool:
         """Split what a part still holds over those who can take it. False where nobody can."""
+        if part.ships and self._preparation.workload.users is not None and not part.closed:
+            return False  # which requests its users had taken went with it
         takers = self._roster.takers(LEASE_S)
         users = self._preparation.workload.users
         if users is not None:
             takers = takers[: max(1, sum(1 for _ in part.users.below(users)))]
         if not takers:
             return False
-        rest = part.ids.rest(self._issued(part))
+        rest = part.ids.rest(self._issued(part, elapsed_s))
         part.handed_over = True
         pieces = zip(takers, rest.split(len(takers)), part.users.split(len(takers)), strict=True)
         fresh = [self._roster.give(taker, ids, of_users) for taker, ids, of_users in pieces]
@@ -96,8 +100,14 @@ class Losses:
         self._roster.note(elapsed_s, f"{_name(part)} {why}: the rest of its schedule went on as worker {numbers}")
         return True
 
-    def _issued(self, part: Part) -> set[int]:
-        """The numbers of a part that were issued: ids, or sessions that began."""
+    def _issued(self, part: Part, elapsed_s: float) -> set[int]:
+        """The numbers of a part that were issued: ids, or sessions that began. Without its journal or shard: all that
+        may have been, since they were due."""
+        if part.ships and not part.closed:
+            plans = (plan for plan in shared_plans(self._preparation.workload, part.ids) if plan is not None)
+            due = {number_of(plan) for plan in takewhile(lambda plan: plan.intended_ns <= elapsed_s * 1e9, plans)}
+            part.sent_below = max(due, default=-1) + 1
+            return due
         ids = issued_ids(self._preparation.settings.out, part.number)
         workload = self._preparation.workload
         if workload.sessions is None or not ids:

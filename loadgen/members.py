@@ -15,7 +15,8 @@ class Part:
     """A piece of the schedule with one writer. It is over when its shard is closed, or nobody will close it.
 
     `users` are those of a closed loop. `lost` says that what was not sent of it never will be; `handed_over` that
-    others have it, under parts of their own.
+    others have it, under parts of their own. A part that `ships` has no journal that the master sees: where it was
+    handed over, whatever is below `sent_below` may have been sent.
     """
 
     number: int
@@ -30,6 +31,8 @@ class Part:
     cut_short: bool = False
     lost: bool = False
     handed_over: bool = False
+    ships: bool = False
+    sent_below: int | None = None
 
     @property
     def settled(self) -> bool:

@@ -15,6 +15,7 @@ ASSIGN = "cliffwatch_assign"  # Assignment: answer with READY
 GO = "cliffwatch_go"  # Go: send the part
 STOP = "cliffwatch_stop"  # Stop: issue no more, close
 RENEWAL = "cliffwatch_renewal"  # Renewal: the answer to a beat
+ARRIVED = "cliffwatch_arrived"  # Arrived: the answer to a piece
 STANDBY = "cliffwatch_standby"  # Standby: there is nothing to send for you now
 CLOCK_ANSWER = "cliffwatch_clock_answer"  # ClockAnswer
 
@@ -22,6 +23,7 @@ CLOCK_ANSWER = "cliffwatch_clock_answer"  # ClockAnswer
 READY = "cliffwatch_ready"  # Ready
 CLOSED = "cliffwatch_closed"  # WorkerReport: the shard is complete
 BEAT = "cliffwatch_beat"  # Beat, every few seconds, with or without a run
+PIECE = "cliffwatch_piece"  # Piece, of a shard that was not written in the run's folder
 CLOCK_QUESTION = "cliffwatch_clock_question"  # ClockQuestion
 
 # in Locust's own periodic report: a list of WorkerReport, one a part
@@ -31,13 +33,14 @@ Message = TypeVar("Message", bound=msgspec.Struct)
 
 
 class Ready(msgspec.Struct, frozen=True, kw_only=True):
-    """`refusal` is None, or why the worker cannot send this part."""
+    """`refusal` is None, or why the worker cannot send this part. If it `ships`, its journal is on its own disk."""
 
     run_id: str
     shard: int
     host: str
     pid: int
     refusal: str | None = None
+    ships: bool = False
 
 
 class Go(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,6 +77,25 @@ class Renewal(msgspec.Struct, frozen=True, kw_only=True):
     sent_ns: int
 
 
+class Piece(msgspec.Struct, frozen=True, kw_only=True):
+    """Some bytes of a finished shard, from `offset` on; `sha256` is the whole shard's, hexadecimal."""
+
+    run_id: str
+    shard: int
+    offset: int
+    total: int
+    sha256: str
+    data: bytes
+
+
+class Arrived(msgspec.Struct, frozen=True, kw_only=True):
+    """How many bytes of a shard have arrived, from the first on."""
+
+    run_id: str
+    shard: int
+    bytes: int
+
+
 class Standby(msgspec.Struct, frozen=True, kw_only=True):
     """Why a worker has nothing to send, in words for whoever started it."""
 
@@ -98,7 +120,7 @@ class ClockAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 def plain(message: msgspec.Struct) -> dict[str, Any]:
     """A message in plain types, as Locust's msgpack carries them."""
-    data: dict[str, Any] = msgspec.to_builtins(message)
+    data: dict[str, Any] = msgspec.to_builtins(message, builtin_types=(bytes,))
     return data
 
 

@@ -68,6 +68,7 @@ class Master:
         self._runner.register_message(messages.READY, self._on_ready)
         self._runner.register_message(messages.CLOSED, self._on_closed)
         self._runner.register_message(messages.BEAT, self._on_beat)
+        self._runner.register_message(messages.PIECE, self._on_piece)
         environment.events.worker_report.add_listener(self._on_worker_report)
         environment.events.test_start.add_listener(self._on_test_start)
         environment.events.test_stopping.add_listener(self._on_test_stopping)
@@ -134,6 +135,11 @@ class Master:
         if self.coordinator is not None and isinstance(reports, list):
             for report in reports:
                 self.coordinator.on_report(report)
+
+    def _on_piece(self, msg: Any, **_: object) -> None:
+        arrived = None if self.coordinator is None else self.coordinator.on_piece(msg.node_id, msg.data)
+        if arrived is not None:
+            self._runner.send_message(messages.ARRIVED, messages.plain(arrived), client_id=msg.node_id)
 
     def _on_beat(self, msg: Any, **_: object) -> None:
         beat = messages.read(msg.data, messages.Beat)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -13,6 +15,7 @@ import gevent
 from cliffwatch.config import check_config
 from cliffwatch.errors import RunError
 from cliffwatch.records.counted import RowCounts
+from cliffwatch.records.files import final_path, shards_dir
 from cliffwatch.records.manifest import read_manifest
 from cliffwatch.records.writer import ShardWriter
 from cliffwatch.workload.handover import number_of, shared_plans
@@ -31,6 +34,7 @@ from loadgen.lease import Lease
 from loadgen.preparation import Assignment
 from loadgen.procfs import raise_file_limit
 from loadgen.sender import Sender
+from loadgen.shipping import Shipper
 from loadgen.transport import Transport
 
 _CLOSE_ATTEMPTS = 3
@@ -42,13 +46,11 @@ class Shard:
     def __init__(self, assignment: Assignment, secrets: SecretFiles, lease: Lease, *, exposed: bool = False) -> None:
         """`exposed`: this worker shows its own live metrics, whether or not the master does.
 
-        Raises CliffwatchError where this worker cannot take part: it does not see the run's folder, above all.
+        A worker that does not see the run's folder writes in one of its own: `ships`. Raises CliffwatchError where it
+        cannot take part.
         """
-        run_dir = Path(assignment.run_dir)
-        if not run_dir.is_dir() or read_manifest(run_dir).run_id != assignment.run_id:
-            raise RunError(
-                "is not seen by this worker's machine", file=run_dir, allowed="a folder that all workers share"
-            )
+        run_dir, self.ships = _folder(assignment)
+        self._run_dir = run_dir
         self.run_id, self.number = assignment.run_id, assignment.shard
         self.drain_s = assignment.drain_s
         self.unclosed = False
@@ -78,6 +80,11 @@ class Shard:
         self._monitor.start()
         self._dispatcher.run(zero_ns)
         return self.close()
+
+    def ship(self, shipper: Callable[[Path], Shipper]) -> None:
+        """Bring a closed shard to the run's folder. Raises RunError; it stays where it is then."""
+        shipper(final_path(self._run_dir, self.number)).ship()
+        shutil.rmtree(self._run_dir, ignore_errors=True)
 
     def cease(self) -> None:
         """Issue nothing from this moment on."""
@@ -112,6 +119,21 @@ def _served(assignment: Assignment, seed: int) -> dict[str, ServedModel]:
     """The models of the run; those that count tokens alike share their builder."""
     builders = [PromptBuilder(lexicon, seed, nonce=assignment.run_id) for lexicon in assignment.lexicons]
     return {model.name: ServedModel(builders[model.lexicon], model.limit_tokens) for model in assignment.models}
+
+
+def _folder(assignment: Assignment) -> tuple[Path, bool]:
+    """Where a shard is written: the run's folder, or one of our own where that is not seen; whether it is our own."""
+    run_dir = Path(assignment.run_dir)
+    if run_dir.is_dir() and read_manifest(run_dir).run_id == assignment.run_id:
+        return run_dir, False
+    try:
+        own = Path(tempfile.mkdtemp(prefix="cliffwatch-"))
+        shards_dir(own).mkdir()
+    except OSError as error:
+        raise RunError(
+            f"is not seen by this worker's machine, which has no room of its own either: {error}", file=run_dir
+        ) from error
+    return own, True
 
 
 def _from_first(plans: Iterator[PlannedRequest | None], start: int) -> Iterator[PlannedRequest]:

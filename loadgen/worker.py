@@ -11,6 +11,7 @@ import os
 import platform
 import time
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import gevent
@@ -25,6 +26,7 @@ from loadgen.lease import BEAT_S, MASTER_SILENCE_S, Lease, Pulse
 from loadgen.locust_statistics import LocustStatistics
 from loadgen.preparation import Assignment
 from loadgen.shard import Shard, calm_collector
+from loadgen.shipping import Shipper
 
 logger = logging.getLogger("cliffwatch.worker")
 
@@ -51,6 +53,7 @@ class Worker:
         self._calm = ExitStack()
         self._pulse = Pulse()
         self._leaving = False
+        self._shippers: dict[int, Shipper] = {}
         remote = hasattr(self._runner, "master_host")  # else master and worker are one process
         self._lease = Lease(0) if remote else Lease()
         self._next_beat_s = 0.0
@@ -60,6 +63,7 @@ class Worker:
             (messages.STOP, self._on_stop),
             (messages.RENEWAL, self._on_renewal),
             (messages.STANDBY, self._on_standby),
+            (messages.ARRIVED, self._on_arrived),
         ):
             self._runner.register_message(kind, listener, concurrent=True)
         environment.events.report_to_master.add_listener(self._on_report)
@@ -104,8 +108,14 @@ class Worker:
             refusal = str(error)
         self._clock.look()
         self._beat()  # the lease is renewed by the time that the part begins
+        held = self._shards.get(assignment.shard)
         ready = messages.Ready(
-            run_id=assignment.run_id, shard=assignment.shard, host=platform.node(), pid=os.getpid(), refusal=refusal
+            run_id=assignment.run_id,
+            shard=assignment.shard,
+            host=platform.node(),
+            pid=os.getpid(),
+            refusal=refusal,
+            ships=held is not None and held.ships,
         )
         self._runner.send_message(messages.READY, messages.plain(ready))
 
@@ -139,6 +149,11 @@ class Worker:
         if standby is not None:
             logger.warning(standby.text)
 
+    def _on_arrived(self, msg: Any, **_: object) -> None:
+        arrived = messages.read(msg.data, messages.Arrived)
+        if arrived is not None and arrived.shard in self._shippers:
+            self._shippers[arrived.shard].on_arrived(arrived)
+
     def _on_heartbeat(self, **_: object) -> None:
         self._pulse.heard()
 
@@ -157,6 +172,8 @@ class Worker:
 
     def _finish(self, shard: Shard, report: WorkerReport) -> None:
         report = self._completed(report)
+        if shard.ships and not shard.unclosed:
+            report = self._ship(shard, report)
         self._shards.pop(shard.number, None)
         self._running.pop(shard.number, None)
         if not self._running:
@@ -164,6 +181,23 @@ class Worker:
         self._runner.send_message(messages.CLOSED, messages.plain(report))
         if shard.unclosed and hasattr(self._runner, "master_host"):
             gevent.spawn(self._runner.quit)  # the end of this process frees the journal for the master
+
+    def _ship(self, shard: Shard, report: WorkerReport) -> WorkerReport:
+        """Bring a shard to the master, before it is told that it is closed."""
+
+        def shipper(path: Path) -> Shipper:
+            send = lambda piece: self._runner.send_message(messages.PIECE, messages.plain(piece))  # noqa: E731
+            self._shippers[shard.number] = Shipper(path, shard.run_id, shard.number, send)
+            return self._shippers[shard.number]
+
+        try:
+            shard.ship(shipper)
+        except CliffwatchError as error:
+            logger.error(str(error))  # noqa: TRY400  it says all there is to say
+            return msgspec.structs.replace(report, failure=str(error))
+        finally:
+            self._shippers.pop(shard.number, None)
+        return report
 
     def _completed(self, report: WorkerReport) -> WorkerReport:
         """A part's report with what is of the whole process; it is shown in Locust's books as well."""

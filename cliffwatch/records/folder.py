@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
@@ -25,6 +25,7 @@ WORKLOAD_FILE = "workload.yaml"
 SLO_FILE = "slo.yaml"
 IN_FLIGHT = "in flight when the worker died"
 NEVER_SENT = "never sent: worker died"
+UNRECORDED = "not known whether it was sent: its record was lost with the worker"
 
 
 class Shape(Protocol):
@@ -112,6 +113,7 @@ def close_run(
     load_s: float | None = None,
     plans: Callable[[int], Shape | None] | None = None,
     assigned: Mapping[int, Iterable[int]] | None = None,
+    unrecorded: Collection[int] = (),
     warnings: Sequence[str] = (),
 ) -> Manifest:
     """Fold every shard, give every request without an end the outcome `lost`, and close the manifest.
@@ -128,6 +130,7 @@ def close_run(
         plans: the shape of a request by its id, for the rows of lost requests.
         assigned: for each dead worker's shard, the ids that its schedule held up to the end of the run. Those of
             which nothing was heard become `lost`, never sent.
+        unrecorded: shards whose records died with their worker: nobody can say which of their lost requests were sent.
         warnings: added to the manifest's.
 
     Raises:
@@ -144,7 +147,7 @@ def close_run(
         if is_written(journal_path(run_dir, shard)):
             raise RunError("is still written by a worker", file=journal_path(run_dir, shard))
     folds = [fold_shard(run_dir, shard) for shard in shards]
-    lost = list(_lost_rows(run_dir, folds, manifest.model, plans, assigned or {}))
+    lost = list(_lost_rows(run_dir, folds, manifest.model, plans, assigned or {}, unrecorded))
     lost_path(run_dir).unlink(missing_ok=True)  # of a close that was interrupted
     if lost:
         write_shard(lost_path(run_dir), iter([table_of(lost)]), {})
@@ -179,6 +182,7 @@ def _lost_rows(
     model: str,
     plans: Callable[[int], Shape | None] | None,
     assigned: Mapping[int, Iterable[int]],
+    unrecorded: Collection[int],
 ) -> Iterator[RequestRow]:
     told = _taken_over(run_dir, folds)
     for fold in folds:
@@ -206,7 +210,7 @@ def _lost_rows(
                 max_output_tokens=shape.output_tokens,
                 intended_ns=fold.open.get(request_id, shape.intended_ns),
                 outcome=Outcome.LOST,
-                error=IN_FLIGHT if request_id in fold.open else NEVER_SENT,
+                error=IN_FLIGHT if request_id in fold.open else UNRECORDED if fold.shard in unrecorded else NEVER_SENT,
                 attempts=None if request_id in fold.open else 0,
                 tenant=shape.tenant,
                 priority=shape.priority,

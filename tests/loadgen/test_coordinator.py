@@ -23,11 +23,9 @@ from loadgen import losses, messages
 from loadgen.accounting import Tally
 from loadgen.closing import Plans
 from loadgen.coordinator import Coordinator
-from loadgen.lease import Lease
 from loadgen.origin import Origin
 from loadgen.preparation import Assignment, Preparation
 from loadgen.settings import Settings
-from loadgen.shard import Shard
 from loadgen.target import Target
 
 SPEC = {"requests": 40, "arrivals": {"kind": "constant", "rate": 400}, "cold_start": {"requests": 1}}
@@ -245,9 +243,3 @@ def test_an_assignment_carries_the_very_same_schedule(tmp_path, name):
     sent = Preparation(**{field: getattr(source, field) for field in source.__slots__} | {"workload": workload})
     received = Workload.model_validate(messages.plain(sent.assignment(0, Share(0, 1), Share(0, 1)))["workload"])
     assert received == workload
-
-
-def test_a_worker_that_does_not_see_the_runs_folder_refuses(tmp_path):
-    assignment = preparation(tmp_path).assignment(0, Share(0, 1), Share(0, 1))
-    with pytest.raises(RunError, match="not seen by this worker's machine"):
-        Shard(assignment, None, Lease())

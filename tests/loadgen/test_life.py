@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -133,3 +134,39 @@ def test_another_master_takes_the_run_and_its_workers_over(server, tmp_path):
     assert {worker.state for worker in manifest.workers} == {"finished", "handed over"}
     assert any("another one went on" in text for text in manifest.warnings)
     assert not (tmp_path / "run" / "progress.json").exists()
+
+
+def test_a_worker_without_the_runs_folder_ships_its_rows_and_takes_them_with_it_when_it_dies(server, tmp_path):
+    """A mount of nothing over the run's folder, seen by one worker only."""
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    hidden = ["unshare", "--mount", "sh", "-c", f'mount -t tmpfs none {shared} && exec "$@"', "sh"]
+    if subprocess.run([*hidden, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("mounts of one's own are not allowed here")
+    bind = ("--bind", f"127.0.0.1:{free_port(0)}", "--link-key-file", key_file(tmp_path))
+    workload = write_workload(tmp_path, "{kind: constant, rate: 30}", requests=600)
+    process = begin(server, workload, shared, "--workers", 1, "--expect", 2, *bind, "--on-worker-loss", "redistribute")
+    command = [
+        *hidden,
+        sys.executable,
+        "-m",
+        "cliffwatch",
+        "run",
+        "--master",
+        bind[1],
+        "--workers",
+        "1",
+        *map(str, bind[2:]),
+    ]
+    lent = [subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    assert sent_under_way(server, 30)
+    os.kill(workers_of(lent[0])[0], signal.SIGKILL)
+    process.communicate(timeout=90)
+    for lender in lent:
+        lender.communicate(timeout=30)
+    counts, manifest = balanced(shared / "run"), read_manifest(shared / "run")
+    assert sum(counts.values()) == 600 and set(served_ids(server).values()) == {1}
+    dead = next(worker for worker in manifest.workers if worker.state == "handed over")
+    assert dead.rows == 0 and [w.rows for w in manifest.workers[:3] if w is not dead] == [200, 200]
+    # it was not heard for 15 s, which is when its part was handed over: what was due by then is on nobody's record
+    assert 150 <= counts["lost"] <= 195 and counts["ok"] + counts["lost"] == 600
