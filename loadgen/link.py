@@ -131,9 +131,12 @@ class Client(zmqrpc.Client):
                     raise InputError("the master has no key, this worker has one", file=self._address)
                 raise InputError("the master asks for a key", file=self._address, allowed=KEY_HELP)
             sure_s = sure_s or time.monotonic() + _UNSURE_S
-            if news["event"] == zmq.EVENT_HANDSHAKE_FAILED_AUTH or time.monotonic() > sure_s:
-                message = "the master refuses this key" if self._keyed else "who listens there is not a master"
-                raise InputError(message, file=self._address)
+            if news["event"] == zmq.EVENT_HANDSHAKE_FAILED_AUTH:
+                raise InputError("the master refuses this key", file=self._address)
+            if time.monotonic() > sure_s and self._keyed:
+                raise InputError("the master refuses this key, or has none", file=self._address)
+            if time.monotonic() > sure_s:
+                raise InputError("the master asks for a key, or is no master", file=self._address, allowed=KEY_HELP)
 
 
 class _Sockets:
@@ -187,6 +190,6 @@ def check_bind(host: str, key: LinkKey | None, *, insecure: bool, option: str) -
     if key is not None or is_loopback(host):
         return
     if not insecure:
-        allowed = "127.0.0.1, or a key (see cliffwatch link-key), or --insecure-link on a network of your own"
+        allowed = "127.0.0.1, or a key (see cliffwatch link-key), or --insecure-link (--cliffwatch-insecure-link)"
         raise InputError("would let anybody join who reaches it", field=option, value=host, allowed=allowed)
     logger.warning("WITHOUT A KEY at %s: whoever reaches it can join, read and change this run's messages", host)

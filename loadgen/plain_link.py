@@ -11,8 +11,9 @@ from typing import Any
 
 import locust.main
 from locust.env import Environment
+from locust.exception import RPCError
 
-from cliffwatch.errors import CliffwatchError
+from cliffwatch.errors import CliffwatchError, InputError
 from loadgen.link import INSECURE_HELP, check_bind, use_key
 from loadgen.link_key import FILE_VARIABLE, INSECURE_VARIABLE, KEY_HELP, KEY_VARIABLE, LinkKey, read_key
 
@@ -30,7 +31,11 @@ class LinkedEnvironment(Environment):
                 master_bind_host = "127.0.0.1"
                 logger.warning("listening on 127.0.0.1 only: to let in other machines, give %s", KEY_VARIABLE)
             check_bind(master_bind_host, key, insecure=insecure, option="--master-bind-host")
-        return super().create_master_runner(master_bind_host, master_bind_port)
+            try:
+                return super().create_master_runner(master_bind_host, master_bind_port)
+            except RPCError as error:
+                address = f"{master_bind_host}:{master_bind_port}"
+                raise InputError(str(error), field="--master-bind-host", value=address) from error
 
     def create_worker_runner(self, master_host: str, master_port: int) -> Any:
         with _leaving_on_error():

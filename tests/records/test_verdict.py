@@ -196,6 +196,37 @@ def test_ports_are_shared_by_the_workers_of_a_host() -> None:
     assert "host b had 100% of its local ports" in verdict.reasons[0].message
 
 
+def clocks(*values: tuple[float, float | None]) -> dict[str, Any]:
+    """Workers by (bound, drift), a drift being known within 5 ms; without values one that was not compared."""
+    known: list[dict[str, Any] | None] = [
+        {"offset_s": -3600.0, "bound_s": bound, "drift_s": drift, "drift_bound_s": None if drift is None else 0.005}
+        for bound, drift in values
+    ]
+    return {
+        "workers": [
+            {"shard": shard, "state": "finished", "rows": 1, "clock": clock}
+            for shard, clock in enumerate(known or [None])
+        ]
+    }
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([], {}),
+        ([(0.0199, None)], {}),  # an hour between wall clocks is of no account
+        ([(0.001, None), (0.02, None)], {"clock bound": VerdictState.DEGRADED}),
+        ([(0.001, 0.0249), (0.001, -0.0249)], {}),
+        ([(0.001, 0.0251)], {"clock drift": VerdictState.DEGRADED}),
+        ([(0.001, None), (0.001, -0.0251)], {"clock drift": VerdictState.DEGRADED}),
+    ],
+)
+def test_clocks_that_are_not_known_well_or_drift(values: list[tuple[float, float | None]], expected: Any) -> None:
+    verdict = judge(rows(), **clocks(*values))
+    assert findings(verdict) == expected
+    assert all(f"worker {len(values) - 1}" in reason.message for reason in verdict.reasons)
+
+
 def test_the_worst_worker_is_named() -> None:
     workers = [
         {"shard": shard, "state": "finished", "rows": 1, "health": {"measured_s": 60.0, "loop_lag_p99_s": lag}}
