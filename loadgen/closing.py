@@ -25,6 +25,7 @@ from loadgen.preparation import Preparation
 from loadgen.resuming import forget
 
 _CLOSE_ATTEMPTS = 5
+WALL_CLOCK_S = 1.0  # between hosts; more is told of
 
 
 @dataclass(slots=True)
@@ -78,7 +79,7 @@ def close(preparation: Preparation, roster: Roster, board: Board, ending: Ending
                     if p.lost or (p.handed_over and p.sent_below is not None)
                 },
                 unrecorded={part.number for part in parts if part.ships},
-                warnings=[*roster.events, *_pauses(board, ending.t0_unix_ns or 0)],
+                warnings=[*roster.events, *_pauses(board, ending.t0_unix_ns or 0), *_wall_clocks(board)],
             )
         except RunError as error:  # a worker with a full disk lets go of its journal only when it ends
             if attempt == _CLOSE_ATTEMPTS - 1:
@@ -122,6 +123,19 @@ def _pauses(board: Board, t0_unix_ns: int) -> list[str]:
                 f"worker {report.shard} on {report.host} (pid {report.pid}) stood still for {report.pause_s:.1f} s "
                 f"from {(report.pause_began_unix_ns - t0_unix_ns) / 1e9:.1f} s on: what was due then was late or sent "
                 "late, and what was in flight was timed late"
+            )
+    return list(found.values())
+
+
+def _wall_clocks(board: Board) -> list[str]:
+    """Which workers' wall clocks say another time; one process once."""
+    found: dict[tuple[str, int], str] = {}
+    for report in board.reports.values():
+        if report.clock is not None and abs(report.clock.offset_s) >= WALL_CLOCK_S:
+            offset = f"{abs(report.clock.offset_s):.1f} s {'ahead of' if report.clock.offset_s > 0 else 'behind'}"
+            found[report.host, report.pid] = (
+                f"the wall clock of worker {report.shard} on {report.host} is {offset} the master's: its logs are, "
+                "too; this run's times are not"
             )
     return list(found.values())
 
