@@ -36,7 +36,7 @@ def many_streams(rig: Rig) -> Iterator[Row]:
     """10,000 streams open at once on one destination: 400 new ones a second, each 26 s long, 10,400 chunks a second."""
     rate, requests, tokens = 400, 14_000, 26
     with rig.server("--ttft-ms", 1000, "--itl-ms", 1000) as server:
-        arrivals = f"{{kind: constant, rate: {rate}}}"
+        arrivals = f"{{kind: poisson, rate: {rate}}}"
         run = cliffwatch(rig, server, arrivals=arrivals, tokens=tokens, amount=f"requests: {requests}")
         log = server.log().of(run.run_id)
     window, lag = window_ns(log), _lag_ms(run)
