@@ -61,7 +61,7 @@ class Coordinator:
         self._board = Board(preparation.run_id, preparation.edges())
         self._roster = Roster(client_ids) if resumed is None else resumed.roster
         self._resumed = resumed
-        self._losses = Losses(self._roster, preparation, self._assign)
+        self._losses = Losses(self._roster, preparation, self._assign, resumed=resumed is not None)
         self._end_processes = end_processes
         self._finished = gevent.event.Event()
         self._stop_reason: str | None = None

@@ -39,12 +39,11 @@ class Pulse:
 
     Attributes:
         silence_s: time awake since `heard`: what a process sleeps through says nothing about the others.
-        longest_s: the longest stretch in which the loop did not turn; `began_unix_ns` is when it began.
+        longest: the longest stretch in which the loop did not turn, in seconds, and when it began (Unix, ns).
     """
 
     silence_s: float = 0.0
-    longest_s: float = 0.0
-    began_unix_ns: int = 0
+    longest: tuple[float, int] = (0.0, 0)
     clock: Callable[[], float] = time.monotonic
     _last_s: float = field(init=False)
 
@@ -61,13 +60,13 @@ class Pulse:
         awake_s = min(passed_s, 2 * TICK_S)
         self.silence_s += awake_s
         still_s = passed_s - TICK_S
-        if still_s > self.longest_s:
-            self.longest_s, self.began_unix_ns = still_s, time.time_ns() - round(passed_s * 1e9)
+        if still_s > self.longest[0]:
+            self.longest = still_s, time.time_ns() - round(passed_s * 1e9)
         return awake_s
 
     def forget(self) -> None:
         """Begin anew: another run."""
-        self.longest_s, self.began_unix_ns = 0.0, 0
+        self.longest = 0.0, 0
 
     def run(self, on_tick: Callable[[float], None]) -> None:
         """Tick for ever, telling `on_tick` the time awake."""

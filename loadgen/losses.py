@@ -17,17 +17,22 @@ from loadgen.preparation import Preparation
 from loadgen.resuming import save
 
 NEWCOMER_WITHIN_S = 15.0  # how long a part waits for somebody to take it, where nobody is left
+STARTED_WITHIN_S = 60.0  # the same where new workers are just being started
 _SUSPICIOUS_S = 3.0  # silent for so long, it is looked at whether a worker's process still lives
 
 
 class Losses:
     """Watches the members of a run and settles the parts of those who are gone."""
 
-    def __init__(self, roster: Roster, preparation: Preparation, assign: Callable[[Part], None]) -> None:
+    def __init__(
+        self, roster: Roster, preparation: Preparation, assign: Callable[[Part], None], *, resumed: bool = False
+    ) -> None:
+        """`assign` sends a part to its worker; `resumed`: another master began the run."""
         self._roster = roster
         self._preparation = preparation
         self._assign = assign
         self._nobody_s = 0.0
+        self._patience_s = STARTED_WITHIN_S if resumed else NEWCOMER_WITHIN_S
 
     @property
     def _redistributes(self) -> bool:
@@ -44,7 +49,7 @@ class Losses:
             if why is None or (not stopping and self._redistributes and self._hand_over(part, why, elapsed_s)):
                 continue
             waiting = waiting or (not stopping and self._redistributes)
-            if stopping or not self._redistributes or self._nobody_s > NEWCOMER_WITHIN_S:
+            if stopping or not self._redistributes or self._nobody_s > self._patience_s:
                 part.lost = True
                 if part.refusal is None or not stopping:
                     self._tell(part, why, elapsed_s)

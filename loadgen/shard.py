@@ -75,11 +75,10 @@ class Shard:
         plans = _from_first(shared_plans(workload, assignment.ids), assignment.ids.start)
         self._dispatcher = Dispatcher(workload, plans, sender, self.tally, users=users, lease=lease)
 
-    def run(self, zero_ns: int) -> WorkerReport:
-        """Send everything, from `zero_ns` of our monotonic clock on; returns the last report, the shard closed."""
+    def run(self, zero_ns: int) -> None:
+        """Send everything, from `zero_ns` of our monotonic clock on, and wait for every end."""
         self._monitor.start()
         self._dispatcher.run(zero_ns)
-        return self.close()
 
     def ship(self, shipper: Callable[[Path], Shipper]) -> None:
         """Bring a closed shard to the run's folder. Raises RunError; it stays where it is then."""

@@ -74,7 +74,7 @@ class Worker:
 
     def reports(self) -> list[WorkerReport]:
         """Totals up to now, of each part at hand."""
-        return [self._completed(shard.report()) for shard in self._shards.values()]
+        return [self._completed(_with(self._pulse.longest, shard.report())) for shard in self._shards.values()]
 
     def stop(self, drain_s: float | None = None) -> None:
         """End all parts, if any, and wait until their shards are closed. `drain_s`: as assigned unless given."""
@@ -162,7 +162,10 @@ class Worker:
     def _run(self, shard: Shard, zero_ns: int) -> None:
         if len(self._running) == 1:
             self._calm.enter_context(calm_collector())
-        report = shard.run(zero_ns)
+        shard.run(zero_ns)
+        self._pulse.tick()
+        pause = self._pulse.longest  # before the shard is folded: that holds the loop up, but no request
+        report = _with(pause, shard.close())
         self._shards.pop(shard.number, None)  # no report of it may come after this one, its last
         self._clock.look()
         self._finish(shard, report)
@@ -200,15 +203,9 @@ class Worker:
         return report
 
     def _completed(self, report: WorkerReport) -> WorkerReport:
-        """A part's report with what is of the whole process; it is shown in Locust's books as well."""
+        """A part's report with what is known of the clock; it is shown in Locust's books as well."""
         self._statistics.setdefault(report.shard, LocustStatistics(self._environment.stats)).show(report)
-        pulse = self._pulse
-        return msgspec.structs.replace(
-            report,
-            clock=self._clock.reading(),
-            pause_s=pulse.longest_s,
-            pause_began_unix_ns=pulse.began_unix_ns,
-        )
+        return msgspec.structs.replace(report, clock=self._clock.reading())
 
     def _on_tick(self, _awake_s: float) -> None:
         now_s = time.monotonic()
@@ -242,3 +239,8 @@ class Worker:
 
     def _on_quitting(self, **_: object) -> None:
         self.stop()
+
+
+def _with(pause: tuple[float, int], report: WorkerReport) -> WorkerReport:
+    """The report with the longest standstill, as `Pulse.longest` has it."""
+    return msgspec.structs.replace(report, pause_s=pause[0], pause_began_unix_ns=pause[1])
