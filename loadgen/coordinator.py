@@ -157,8 +157,12 @@ class Coordinator:
             part.host, part.pid, part.refusal = ready.host, ready.pid, ready.refusal
             part.ready, part.ships, member.silent_s = True, ready.ships, 0.0
             member.host, member.pid, member.unfit = ready.host, ready.pid, member.unfit or ready.refusal is not None
-            if self._t0_unix_ns is not None and ready.refusal is None:
+            if self._t0_unix_ns is None or ready.refusal is not None or part.settled:
+                return
+            if self._stop_reason is None:
                 self._go(part)
+            else:  # it was told to stop before it had this part
+                self._send(messages.STOP, messages.Stop(now=True), client_id)
 
     def on_report(self, data: object) -> WorkerReport | None:
         report = self._board.take(data, self.elapsed_s)

@@ -117,9 +117,8 @@ class Losses:
         workload = self._preparation.workload
         if workload.sessions is None or not ids:
             return ids
-        first_turns = takewhile(
-            lambda plan: plan is None or plan.request_id <= max(ids), shared_plans(workload, part.ids)
-        )
+        last, plans_or_none = max(ids), shared_plans(workload, part.ids)
+        first_turns = takewhile(lambda plan: plan is None or plan.request_id <= last, plans_or_none)
         return {number_of(plan) for plan in first_turns if plan is not None and plan.request_id in ids}
 
     def _tell(self, part: Part, why: str, elapsed_s: float) -> None:

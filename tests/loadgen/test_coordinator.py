@@ -243,3 +243,22 @@ def test_an_assignment_carries_the_very_same_schedule(tmp_path, name):
     sent = Preparation(**{field: getattr(source, field) for field in source.__slots__} | {"workload": workload})
     received = Workload.model_validate(messages.plain(sent.assignment(0, Share(0, 1), Share(0, 1)))["workload"])
     assert received == workload
+
+
+def test_a_worker_that_is_ready_for_a_part_of_others_or_too_late_is_not_sent_off(tmp_path):
+    runner = FakeRunner({"a": (20, "waits"), "b": (20, "waits")})
+    subject = runner.subject = Coordinator(runner, preparation(tmp_path), ["a", "b"])
+    job = gevent.spawn(subject.conduct)
+    gevent.sleep(0.1)
+    handed, late = (subject._roster.give(subject._roster.members["a"], Share(90, 1), Share(90, 1)) for _ in range(2))
+    handed.handed_over = True
+    runner.sent.clear()
+    ready = messages.Ready(run_id="run-1", shard=handed.number, host="h", pid=1)
+    subject.on_ready("a", messages.plain(ready))
+    assert runner.sent == []
+    subject.interrupt("enough")
+    runner.sent.clear()
+    subject.on_ready("a", messages.plain(messages.Ready(run_id="run-1", shard=late.number, host="h", pid=1)))
+    assert [kind for kind, _, _ in runner.sent] == [messages.STOP]
+    late.closed = True
+    job.join()
