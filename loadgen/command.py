@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ from zmq.error import ZMQError
 
 from cliffwatch.errors import CliffwatchError, ExitCode, InputError, UnreachableError
 from loadgen.addresses import check_free, split_address
+from loadgen.calibration.command import say
+from loadgen.calibration.measure import calibrate, streams_of
 from loadgen.closing import recover_run
 from loadgen.coordinator import Coordinator
 from loadgen.ending import INTERRUPTED, conclude, print_report
@@ -80,6 +83,7 @@ def run(
         "", "--worker-metrics", metavar="[HOST:]PORT", help="The same of each worker here, at PORT, PORT + 1 and so on."
     ),
     on_worker_loss: str = typer.Option("", metavar=OPTIONS["on-worker-loss"][0], help=_help("on-worker-loss")),
+    calibrated: bool = typer.Option(False, "--calibrate", help="Measure this host's own bias first (under 10 s)."),
     recover: str = typer.Option(
         "", metavar="DIR", help="Close a run that was killed or met a full disk; sends nothing."
     ),
@@ -121,6 +125,9 @@ def run(
         exposure = Exposure(settings.metrics, settings.metrics_linger_s, worker_metrics, workers)
         with _patience(f"asking {settings.target} how it serves and counts tokens ..."), _leaving_at_once():
             preparation = prepare(settings)
+            if calibrated:
+                found = calibrate(streams_of(preparation.workload, workers + expect), say)
+                preparation = replace(preparation, calibration=found)
         for note in preparation.notes:
             print(f"cliffwatch: {note}", file=sys.stderr)  # noqa: T201
         code = _Run(preparation, workers, expect, place, key, exposure).code(as_json=as_json, report=not no_report)

@@ -18,6 +18,7 @@ import numpy as np
 
 from cliffwatch.config import read_config_text
 from cliffwatch.errors import RunError
+from cliffwatch.records.calibration import Calibration
 from cliffwatch.records.files import shards_dir
 from cliffwatch.records.manifest import FILE_NAME, Cost, Manifest, RunState
 from cliffwatch.slo.edges import histogram_edges
@@ -80,6 +81,7 @@ class Preparation:
     target: Target
     lexicons: dict[str, Lexicon]
     notes: tuple[str, ...]
+    calibration: Calibration | None = None
 
     def assignment(self, shard: int, ids: Share, users: Share) -> Assignment:
         ca_file = self.settings.ca_file
@@ -106,6 +108,15 @@ class Preparation:
             edges=self.edges(),
             count_rows=self.settings.metrics is not None,
         )
+
+    def tightest_s(self) -> dict[str, float]:
+        """The shortest threshold of the SLO file on TTFT and on ITL, where it has one."""
+        slo = None if self.slo_text is None else parse_slo(self.slo_text, source=str(self.settings.slo))
+        found: dict[str, float] = {}
+        for one in () if slo is None else slo.objectives:
+            if one.sli in {"ttft", "itl"} and one.threshold is not None:
+                found[str(one.sli)] = min(one.threshold, found.get(str(one.sli), one.threshold))
+        return found
 
     def edges(self) -> dict[str, tuple[float, ...]]:
         """Edges of the live metrics' histograms, by figure."""
@@ -134,6 +145,8 @@ class Preparation:
             cost=None if cost is None else Cost(gpu_hour_usd=cost.gpu_hour_usd, gpus=cost.gpus),
             versions={name: version(name) for name in ("cliffwatch", "locust")} | {"python": platform.python_version()},
             host={"name": platform.node(), "system": platform.platform(), "cpus": str(os.cpu_count())},
+            calibration=self.calibration,
+            tightest_s=self.tightest_s(),
             warnings=self.notes,
         )
 

@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("loadgen.command:app", "Send a workload to an inference server and judge the run."),
     "link-key": ("cliffwatch.cli.link_key:app", "Make a key for a run over several machines."),
     "capacity": ("loadgen.capacity.command:app", "Find the highest request rate at which an SLO file holds."),
+    "calibrate": ("loadgen.calibration.command:app", "Measure how far off this host's own measuring is."),
     "report": ("cliffwatch.cli.report:app", "Judge a finished run: table, JSON or one HTML file."),
     "compare": ("cliffwatch.cli.compare:app", "Say where a new run is better or worse than another: a gate for CI."),
     "workload": ("cliffwatch.cli.workload:app", "Preview, check and create workload files."),

@@ -91,7 +91,8 @@ def _environment() -> Environment:
         "interval": words.interval, "seconds_interval": words.seconds_interval, "settling": words.settling,
         "retries": words.retries, "cancellations": words.cancellations,
         "INTERVAL_NOTE": words.INTERVAL_NOTE, "SETTLING_NOTE": words.SETTLING_NOTE,
-        "price_figures": words.price_figures, "STATUS": words.STATUS,
+        "price_figures": words.price_figures, "bias": words.bias, "checked": words.checked, "trusted": words.trusted,
+        "limit": words.limit, "STATUS": words.STATUS,
         "FEW_NOTE": words.FEW_NOTE, "zip": zip,
     }  # fmt: skip
     return environment

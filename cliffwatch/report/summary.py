@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from cliffwatch.cost.price import Price
 from cliffwatch.cost.work import Work, measure_work
+from cliffwatch.records.calibration import Error
 from cliffwatch.records.conditions import OK, in_phase
 from cliffwatch.records.folder import SLO_FILE
 from cliffwatch.records.manifest import Manifest, Verdict, VerdictState
@@ -41,6 +42,10 @@ SHOWN = {
 }
 
 
+# Figures whose error a calibration measures: from sent; waiting to be sent is the send lag's.
+BIASED = {"ttft_user_s": "ttft", "ttft_s": "ttft", "itl_s": "itl"}
+
+
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True)
 
@@ -53,7 +58,10 @@ class SureQuantile(Quantile):
 
 
 class FigureSummary(_Part):
-    """One latency over the successful requests: seconds, null where unknown; `n` is how many requests have it."""
+    """One latency over the successful requests: seconds, null where unknown; `n` is how many requests have it.
+
+    `bias` is the client's own error of it, where it was measured before the run.
+    """
 
     label: str
     figure: str
@@ -62,6 +70,7 @@ class FigureSummary(_Part):
     min: float | None
     max: float | None
     percentiles: dict[str, SureQuantile]
+    bias: Error | None = None
 
 
 class OutcomeCount(_Part):
@@ -204,7 +213,9 @@ def _figures(
         if quantile.value is not None
     }
     intervals = percentile_intervals(connection, known, ok_in(phase))
-    return tuple(_with_intervals(one, intervals) for one in found)
+    calibration = manifest.calibration
+    biases = {} if calibration is None else {figure: getattr(calibration.own, key) for figure, key in BIASED.items()}
+    return tuple(_with_intervals(one, intervals).model_copy(update={"bias": biases.get(one.figure)}) for one in found)
 
 
 def _with_intervals(one: FigureSummary, intervals: Intervals) -> FigureSummary:

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cliffwatch.cost.price import Price
-from cliffwatch.records.manifest import VerdictState
+from cliffwatch.records.manifest import Verdict, VerdictState
 from cliffwatch.report.groups import GroupSummary
 from cliffwatch.report.summary import FigureSummary, PhaseSummary, Report, SureQuantile
 from cliffwatch.report.words import (
@@ -21,8 +21,11 @@ from cliffwatch.report.words import (
     STATUS,
     UNKNOWN,
     attained,
+    bias,
     cancellations,
+    checked,
     interval,
+    limit,
     number,
     price_figures,
     printable,
@@ -32,6 +35,7 @@ from cliffwatch.report.words import (
     settling,
     share,
     target,
+    trusted,
     usd,
 )
 from cliffwatch.slo.judgement import Judgement, ObjectiveResult, Status
@@ -64,6 +68,8 @@ def _parts(report: Report) -> Iterator[RenderableType]:
     yield _spaced(_outcomes(report))
     yield from _clients(report)
     yield _spaced(_rates(report))
+    if report.verdict and report.verdict.checks:
+        yield _spaced(_checks(report.verdict))
     for apart in report.apart:
         yield _apart(apart)
     for note in (FEW_NOTE, INTERVAL_NOTE, f"over time: {SETTLING_NOTE}"):
@@ -102,6 +108,20 @@ def _trust(report: Report) -> Iterator[Text]:
         yield Text(f"  {reason.message}", style=VERDICT_STYLE[reason.state])
 
 
+def _checks(verdict: Verdict) -> Table:
+    table = _grid("how far to trust this", ">value", ">DEGRADED from", ">INVALID from", ">n", "state")
+    for one in verdict.checks:
+        table.add_row(
+            one.check,
+            checked(one.value, one.unit),
+            limit(one.degraded, one),
+            limit(one.invalid, one),
+            UNKNOWN if one.n is None else f"{one.n:,}",
+            Text(trusted(one), style="dim" if one.state is None else VERDICT_STYLE[one.state]),
+        )
+    return table
+
+
 def _conclusion(judgement: Judgement) -> Text:
     word = STATUS[judgement.status]
     return Text.assemble(
@@ -128,7 +148,7 @@ def _latencies(figures: Iterable[FigureSummary]) -> Table:
     table = _grid("", ">n", ">mean", ">P50", ">P95", ">P99", ">max")
     for one in figures:
         table.add_row(
-            one.label,
+            Text.assemble(one.label, (f"\n{bias(one.bias)}" if one.bias else "", "dim")),
             f"{one.n:,}",
             format_seconds(one.mean),
             *(_percentile(one.percentiles[name]) for name in ("p50", "p95", "p99")),

@@ -6,6 +6,8 @@ import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Decimal
 
 from cliffwatch.cost.price import Price
+from cliffwatch.records.calibration import Error
+from cliffwatch.records.manifest import CheckResult
 from cliffwatch.report.clients import Cancellations, Retries
 from cliffwatch.report.settling import Settling
 from cliffwatch.slo.judgement import Quantile, Status
@@ -101,6 +103,29 @@ def cancellations(one: Cancellations) -> str:
     if one.ended_otherwise:
         parts.append(f"{one.ended_otherwise:,} failed before, or were stopped with the run")
     return f"the users of {one.planned:,} of {one.n:,} requests were to leave: {', '.join(parts)}"
+
+
+def bias(error: Error) -> str:
+    """The client's own error of a figure: `client bias +0.1 ms, P99 0.7 ms`."""
+    sign = "-" if error.p50_s < 0 else "+"
+    return f"client bias {sign}{format_seconds(abs(error.p50_s))}, P99 {format_seconds(error.p99_s)}"
+
+
+def checked(value: float | None, unit: str) -> str:
+    """A value or threshold of a check of trust, in its unit."""
+    if unit == "s":
+        return format_seconds(value)
+    return share(value) if unit == "share" else number(value)
+
+
+def limit(value: float | None, one: CheckResult) -> str:
+    """A threshold of a check: the first bad value, or the first good one where low values are bad."""
+    return UNKNOWN if value is None else f"{'<' if one.below else '≥'} {checked(value, one.unit)}"
+
+
+def trusted(one: CheckResult) -> str:
+    """The state of a check, or why it could not be made."""
+    return f"not checked: {one.message}" if one.state is None else one.state.value
 
 
 def number(value: float | None, unit: str = "") -> str:

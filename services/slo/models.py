@@ -6,7 +6,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from cliffwatch.records.manifest import Accounting, Cost, Reason, WorkerInfo
+from cliffwatch.records.calibration import Calibration
+from cliffwatch.records.manifest import Accounting, CheckResult, Cost, Reason, WorkerInfo
 from cliffwatch.report.summary import ErrorCount, OutcomeCount
 from cliffwatch.slo.judgement import Judgement
 
@@ -71,6 +72,8 @@ class RunDetail(RunItem, RunRows):
         description="issued = ok + failed + cancelled + late + lost; null while live."
     )
     reasons: list[Reason] = Field(description="The findings behind the verdict.")
+    checks: list[CheckResult] = Field(description="Every check of trust that was made; empty until the run has ended.")
+    calibration: Calibration | None = Field(description="The client's own error, where it was measured before the run.")
     warnings: list[str]
     workers: list[WorkerInfo]
     cost: Cost | None

@@ -73,7 +73,11 @@ def detail(run: ListedRun, counted: RunRows) -> RunDetail:
         manifest.model_dump(exclude={"state", "verdict"})
         | _item(run)
         | counted.model_dump()
-        | {"reasons": verdict.reasons if verdict else [], "note": None if counted.rows else NO_DATA}
+        | {
+            "reasons": verdict.reasons if verdict else [],
+            "checks": verdict.checks if verdict else [],
+            "note": None if counted.rows else NO_DATA,
+        }
     )
 
 
