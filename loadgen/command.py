@@ -37,6 +37,7 @@ from loadgen.preparation import Preparation, prepare
 from loadgen.processes import LocalWorkers
 from loadgen.progress import follow
 from loadgen.resuming import Resumed, load, preparation_of, roster_of
+from loadgen.room import open_loop_note
 from loadgen.settings import OPTIONS, Settings
 
 DEFAULT_MASTER_PORT = 5557
@@ -125,6 +126,8 @@ def run(
         exposure = Exposure(settings.metrics, settings.metrics_linger_s, worker_metrics, workers)
         with _patience(f"asking {settings.target} how it serves and counts tokens ..."), _leaving_at_once():
             preparation = prepare(settings)
+            if (note := open_loop_note(preparation.workload, workers)) is not None and not expect:
+                preparation = replace(preparation, notes=(*preparation.notes, note))
             if calibrated:
                 found = calibrate(streams_of(preparation.workload, workers + expect), say)
                 preparation = replace(preparation, calibration=found)

@@ -32,7 +32,8 @@ from loadgen.health import Monitor
 from loadgen.identity import SecretFiles
 from loadgen.lease import Lease
 from loadgen.preparation import Assignment
-from loadgen.procfs import raise_file_limit
+from loadgen.procfs import Process, raise_file_limit
+from loadgen.room import check_room, file_room
 from loadgen.sender import Sender
 from loadgen.shipping import Shipper
 from loadgen.transport import Transport
@@ -58,8 +59,12 @@ class Shard:
         ca_file = None if assignment.ca_file is None else Path(assignment.ca_file)
         access = Access.of(assignment.target, secrets, ca_file=ca_file, insecure=assignment.insecure)
         limits = workload.timeouts
+        limit, limit_was = raise_file_limit()
+        ports = Process().port_range()
+        users = list(assignment.users.below(workload.users or 0))
+        check_room(len(users), files=file_room(limit), ports=ports)
         self._transport = Transport(access, Timeouts(limits.connect, limits.first_token, limits.stall, limits.total))
-        self._monitor = Monitor(self._transport.open_connections, fd_limit_was=raise_file_limit()[1])
+        self._monitor = Monitor(self._transport.open_connections, fd_limit_was=limit_was)
         self._writer = ShardWriter(run_dir, assignment.shard)
         counts = RowCounts(assignment.edges) if assignment.count_rows or exposed else None
         self.tally = Tally(assignment.run_id, assignment.shard, self._writer, counts)
@@ -71,7 +76,6 @@ class Shard:
             tenant_headers={tenant.name: tenant.header for tenant in workload.tenants or ()},
         )
         sender = Sender(courier=courier_for(workload, self._transport), composer=composer, worker=assignment.shard)
-        users = list(assignment.users.below(workload.users or 0))
         plans = _from_first(shared_plans(workload, assignment.ids), assignment.ids.start)
         self._dispatcher = Dispatcher(workload, plans, sender, self.tally, users=users, lease=lease)
 

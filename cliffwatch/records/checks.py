@@ -255,7 +255,7 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "collector pause", "longest pause of the garbage collector, worst worker", "s", 0.05, 1.0,
         "the garbage collector stopped {where} for {value:.3g} s (threshold {threshold:g} s)",
-        fact=worst(lambda health: health.gc_max_s, lambda health: health.gc_pauses),
+        fact=worst(lambda health: health.gc_max_s if health.gc_pauses else 0.0, lambda health: health.gc_pauses),
     ),
     Check(
         "worker CPU", "share of a core that the event loop used in its busiest 5 s, worst worker", "share", 0.85, 0.97,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -13,6 +14,7 @@ from cliffwatch.records.manifest import RunState, Verdict, VerdictState
 from cliffwatch.records.parquet import table_of
 from cliffwatch.records.schema import Outcome, Phase, RequestRow
 from cliffwatch.records.verdict import judge_trust
+from cliffwatch.report.words import checked
 from tests.records.synthetic import make_manifest, make_row
 
 MS = 1_000_000
@@ -164,12 +166,12 @@ OF_WORKERS = [
 @pytest.mark.parametrize(("check", "field", "degraded", "invalid"), OF_WORKERS)
 def test_how_workers_were(check: str, field: str, degraded: float, invalid: float | None) -> None:
     below, on = _at(degraded)
-    assert findings(judge(rows(), **health(**{field: below}))) == {}
-    assert findings(judge(rows(), **health(**{field: on}))) == {check: VerdictState.DEGRADED}
+    assert findings(judge(rows(), **health(gc_pauses=1, **{field: below}))) == {}
+    assert findings(judge(rows(), **health(gc_pauses=1, **{field: on}))) == {check: VerdictState.DEGRADED}
     if invalid is not None:
         below, on = _at(invalid)
-        assert findings(judge(rows(), **health(**{field: below}))) == {check: VerdictState.DEGRADED}
-        assert findings(judge(rows(), **health(**{field: on}))) == {check: VerdictState.INVALID}
+        assert findings(judge(rows(), **health(gc_pauses=1, **{field: below}))) == {check: VerdictState.DEGRADED}
+        assert findings(judge(rows(), **health(gc_pauses=1, **{field: on}))) == {check: VerdictState.INVALID}
 
 
 @pytest.mark.parametrize(
@@ -259,3 +261,13 @@ def test_the_clients_own_error_is_a_share_of_the_tightest_objective() -> None:
     assert run(0.0051, ttft=0.5, itl=0.05) == {"ITL bias": VerdictState.DEGRADED}
     assert run(0.05, ttft=0.5) == {"TTFT bias": VerdictState.DEGRADED}
     assert run(0.05) == {}
+
+
+def test_the_documented_table_is_the_table_of_checks() -> None:
+    text = Path("docs/judgement.md").read_text(encoding="utf-8")
+    for check in CHECKS:
+        signs = [
+            "–" if limit is None else f"{'<' if check.below else '≥'} {checked(limit, check.unit)}"
+            for limit in (check.degraded, check.invalid)
+        ]
+        assert f"| {check.name} | {check.means} | {signs[0]} | {signs[1]} |" in text
