@@ -1,7 +1,7 @@
 """A worker watches itself while it measures: is its event loop on time, is there CPU, are there ports and files left?
 
 A probe is due every 20 ms on the kernel's clock, and costs one wake-up; /proc is read once a second. Together that is
-about a thousandth of a core.
+about 0.3 % of a core.
 """
 
 from __future__ import annotations
