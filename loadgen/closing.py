@@ -22,7 +22,7 @@ from loadgen.composer import fit_to_limit
 from loadgen.lease import LEASE_S, PAUSE_S
 from loadgen.members import Part, Roster
 from loadgen.preparation import Preparation
-from loadgen.resuming import forget
+from loadgen.resuming import forget, in_charge
 
 _CLOSE_ATTEMPTS = 5
 WALL_CLOCK_S = 1.0  # between hosts; more is told of
@@ -155,19 +155,21 @@ def recover_run(run_dir: Path) -> Manifest:
     Requests in flight become `lost`; what was never sent is not known any more and is not counted.
 
     Raises:
-        RunError: no run there, one that is closed, one that a worker still writes, or files that are damaged.
+        RunError: no run there, one that is closed, one that has a master or that a worker still writes, or damaged
+            files.
     """
     manifest = read_manifest(run_dir)
     if manifest.state is not RunState.RUNNING:
         raise RunError("is closed already", file=run_dir, allowed="a run that was never closed")
     workload = check_config(manifest.workload, Workload, source=str(run_dir / FILE_NAME))
-    closed = close_run(
-        run_dir,
-        state=RunState.PARTIAL,
-        partial_reason="its end was not recorded; recovered from what the workers wrote",
-        plans=Plans(workload, {}).find,
-    )
-    forget(run_dir)
+    with in_charge(run_dir):
+        closed = close_run(
+            run_dir,
+            state=RunState.PARTIAL,
+            partial_reason="its end was not recorded; recovered from what the workers wrote",
+            plans=Plans(workload, {}).find,
+        )
+        forget(run_dir)
     return closed
 
 

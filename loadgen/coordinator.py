@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import gevent
 import gevent.event
 
-from cliffwatch.errors import CliffwatchError
+from cliffwatch.errors import CliffwatchError, RunError
 from cliffwatch.records.counted import MergedCounts
 from cliffwatch.records.folder import create_run
 from cliffwatch.records.manifest import Manifest, write_manifest
@@ -24,7 +25,7 @@ from loadgen.losses import Losses
 from loadgen.members import Member, Part, Roster
 from loadgen.metrics.recount import recount
 from loadgen.preparation import Preparation
-from loadgen.resuming import Resumed, forget, monotonic_zero_ns, save
+from loadgen.resuming import Resumed, forget, in_charge, monotonic_zero_ns, save
 from loadgen.shipping import receive
 
 READY_WITHIN_S = 60.0
@@ -63,6 +64,7 @@ class Coordinator:
         self._resumed = resumed
         self._losses = Losses(self._roster, preparation, self._assign, resumed=resumed is not None)
         self._end_processes = end_processes
+        self._charge = ExitStack()
         self._finished = gevent.event.Event()
         self._stop_reason: str | None = None
         self._t0_ns = 0  # the run's zero on our monotonic clock, which all of it is timed by
@@ -115,7 +117,12 @@ class Coordinator:
             self.manifest = manifest
         except CliffwatchError as error:
             self.error = error
+        except Exception as error:  # whoever waits for the end of the run would do so for ever
+            logger.exception("the run's master failed")
+            text = f"the master failed ({error!r}); what was recorded is kept"
+            self.error = RunError(text, file=self.run_dir, allowed="cliffwatch run --recover DIR")
         finally:
+            self._charge.close()
             self._finished.set()
 
     def interrupt(self, reason: str) -> None:
@@ -145,7 +152,8 @@ class Coordinator:
                 self._welcome_back(member, beat)
         ours = member is not None and beat.run_id == self.preparation.run_id and not self._finished.is_set()
         held = self._roster.held(client_id, beat.shards) if ours else []
-        return messages.Renewal(run_id=beat.run_id, asked=beat.shards, held=held, sent_ns=beat.sent_ns)
+        unheard = self._roster.unheard(client_id, beat.closed) if ours else []
+        return messages.Renewal(run_id=beat.run_id, asked=beat.shards, held=held, sent_ns=beat.sent_ns, unheard=unheard)
 
     def on_ready(self, client_id: str, data: object) -> None:
         ready = messages.read(data, messages.Ready)
@@ -197,6 +205,7 @@ class Coordinator:
     def _start(self) -> None:
         manifest = self.preparation.manifest(time.time_ns())
         create_run(self.run_dir, manifest, self.preparation.workload_text, self.preparation.slo_text)
+        self._charge.enter_context(in_charge(self.run_dir))
         members = list(self._roster)
         users = self.preparation.workload.users
         shares = Share(0, 1).split(len(members) if users is None else min(len(members), users))
@@ -216,6 +225,7 @@ class Coordinator:
         save(self.preparation, self._roster)
 
     def _go_on(self, resumed: Resumed) -> None:
+        self._charge.enter_context(in_charge(self.run_dir))
         self._t0_ns, self._t0_unix_ns = monotonic_zero_ns(resumed.t0_unix_ns), resumed.t0_unix_ns
         self._roster.note(self.elapsed_s, "the master had died, and another one went on")
 
@@ -223,7 +233,8 @@ class Coordinator:
         """A worker that outlived its master. What it does not hold any more it closed while there was none."""
         member.returns = False
         for part in member.parts:
-            if not part.closed and not part.settled and part.number not in beat.shards:
+            known = {*beat.shards, *beat.closed}  # those it has closed it will tell of
+            if not part.closed and not part.settled and part.number not in known:
                 part.closed = part.cut_short = True
 
     def _await_ready(self) -> None:

@@ -127,6 +127,8 @@ class Losses:
             what = "what it had not sent is lost"
         else:
             what = f"its {sum(1 for _ in part.users.below(users))} users were gone from then on"
+            if part.ships and not part.closed:
+                what += ", and with it the rows of what they had sent: those requests are not counted"
         self._roster.note(elapsed_s, f"{_name(part)} {why}: {what}")
 
 

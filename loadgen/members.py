@@ -98,6 +98,11 @@ class Roster:
         parts = (self.part_of(client_id, number) for number in numbers)
         return [part.number for part in parts if part is not None and not part.settled]
 
+    def unheard(self, client_id: str, numbers: Iterable[int]) -> list[int]:
+        """Those of a worker's parts that it has closed, for all we do not know of it: the message was lost."""
+        parts = (self.part_of(client_id, number) for number in numbers)
+        return [part.number for part in parts if part is not None and not part.closed]
+
     def open_parts(self) -> list[Part]:
         """Parts that somebody may still send or close."""
         return [part for part in self.parts.values() if not part.closed and not part.settled]

@@ -59,22 +59,25 @@ class Stop(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Beat(msgspec.Struct, frozen=True, kw_only=True):
-    """A worker lives, and holds these parts of this run. `sent_ns` is its own monotonic clock."""
+    """A worker lives, holds these parts of this run, and has `closed` those. `sent_ns` is its own monotonic clock."""
 
     run_id: str | None
     shards: list[int]
     host: str
     pid: int
     sent_ns: int
+    closed: list[int] = []
 
 
 class Renewal(msgspec.Struct, frozen=True, kw_only=True):
-    """The beat of `sent_ns` was heard; of the parts `asked` about, those `held` are still the worker's own."""
+    """The beat of `sent_ns` was heard; of the parts `asked` about, those `held` are still the worker's own. Of parts
+    that it has closed, the master was never told about those `unheard`."""
 
     run_id: str | None
     asked: list[int]
     held: list[int]
     sent_ns: int
+    unheard: list[int] = []
 
 
 class Piece(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,7 +5,12 @@ No secret is in it: nobody but a worker has a use for one, and each reads its ow
 
 from __future__ import annotations
 
+import fcntl
+import logging
+import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +29,7 @@ from loadgen.settings import WORKER_LOSS, Settings
 from loadgen.target import Target
 
 PROGRESS_FILE = "progress.json"
+logger = logging.getLogger("cliffwatch")
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,6 +59,29 @@ def save(preparation: Preparation, roster: Roster) -> None:
         fresh.replace(path)
     except OSError as error:
         raise RunError(f"cannot be written: {error.strerror or error}", file=path) from error
+
+
+@contextmanager
+def in_charge(run_dir: Path) -> Iterator[None]:
+    """Be the one master of a run, as long as this process lives at most. Raises RunError where another is.
+
+    The kernel keeps the lock on the folder itself. A file system that has no such locks holds nobody up.
+    """
+    try:
+        descriptor = os.open(run_dir, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise RunError(f"cannot be opened: {error.strerror}", file=run_dir) from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(descriptor)
+        raise RunError("has a master that lives", file=run_dir, allowed="a run whose master died") from error
+    except OSError:
+        logger.warning("%s is on a file system without locks: see that no other master goes on with this run", run_dir)
+    try:
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def forget(run_dir: Path) -> None:

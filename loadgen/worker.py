@@ -10,6 +10,7 @@ import logging
 import os
 import platform
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,7 @@ class Worker:
         self._clock = MasterClock(self._runner)
         self._shards: dict[int, Shard] = {}
         self._running: dict[int, gevent.Greenlet[..., Any]] = {}
+        self._closed: dict[int, WorkerReport] = {}  # of this run: the master may have to be told again
         self._calm = ExitStack()
         self._pulse = Pulse()
         self._leaving = False
@@ -84,7 +86,7 @@ class Worker:
     def _stop_shard(self, shard: Shard, drain_s: float | None) -> None:
         running = self._running.get(shard.number)
         if running is None:
-            self._running[shard.number] = running = gevent.spawn(self._close_unstarted, shard)
+            running = self._spawn(shard, self._close_unstarted, shard)
         else:
             shard.stop(shard.drain_s if drain_s is None else drain_s)
         running.join()
@@ -97,7 +99,7 @@ class Worker:
             logger.error("the master is of another version: its assignment cannot be read")
             return
         if assignment.run_id != self._run_id:
-            self._run_id, self.had, self._statistics = assignment.run_id, [], {}
+            self._run_id, self.had, self._statistics, self._closed = assignment.run_id, [], {}, {}
             self._pulse.forget()
         refusal = None
         try:
@@ -125,7 +127,7 @@ class Worker:
         if go is not None and shard is not None and shard.run_id == go.run_id and go.shard not in self._running:
             self._pulse.heard()
             zero_ns = self._clock.begin(go.run_id, go.t0_ns, go.t0_unix_ns)
-            self._running[go.shard] = gevent.spawn(self._run, shard, zero_ns)
+            self._spawn(shard, self._run, shard, zero_ns)
 
     def _on_stop(self, msg: Any, **_: object) -> None:
         stop = messages.read(msg.data, messages.Stop)
@@ -143,6 +145,9 @@ class Worker:
                 shard.cease()  # before the lease is renewed
                 gevent.spawn(self._stop_shard, shard, 0.0)
         self._lease.renew(renewal.sent_ns)
+        for number in renewal.unheard:
+            if renewal.run_id == self._run_id and number in self._closed:
+                self._runner.send_message(messages.CLOSED, messages.plain(self._closed[number]))
 
     def _on_standby(self, msg: Any, **_: object) -> None:
         standby = messages.read(msg.data, messages.Standby)
@@ -158,6 +163,20 @@ class Worker:
         self._pulse.heard()
 
     # what the worker does and says
+
+    def _spawn(self, shard: Shard, job: Callable[..., None], *arguments: object) -> gevent.Greenlet[..., Any]:
+        """Begin what ends with the shard being closed."""
+        self._running[shard.number] = running = gevent.spawn(job, *arguments)
+        running.link_exception(self._on_broken)
+        return running
+
+    def _on_broken(self, running: gevent.Greenlet[..., Any]) -> None:
+        """A part that can neither go on nor be closed: the end of this process tells the master, which would wait."""
+        logger.error("a part could not be closed: %r; this worker ends", running.exception)
+        self._running = {number: other for number, other in self._running.items() if other is not running}
+        self._shards = {number: shard for number, shard in self._shards.items() if number in self._running}
+        if hasattr(self._runner, "master_host"):
+            gevent.spawn(self._runner.quit)
 
     def _run(self, shard: Shard, zero_ns: int) -> None:
         if len(self._running) == 1:
@@ -181,6 +200,7 @@ class Worker:
         self._running.pop(shard.number, None)
         if not self._running:
             self._calm.close()
+        self._closed[shard.number] = report
         self._runner.send_message(messages.CLOSED, messages.plain(report))
         if shard.unclosed and hasattr(self._runner, "master_host"):
             gevent.spawn(self._runner.quit)  # the end of this process frees the journal for the master
@@ -225,6 +245,7 @@ class Worker:
             host=platform.node(),
             pid=os.getpid(),
             sent_ns=time.monotonic_ns(),
+            closed=sorted(self._closed),
         )
         self._runner.send_message(messages.BEAT, messages.plain(beat))
 

@@ -21,10 +21,11 @@ from cliffwatch.workload.spec import Workload, load_workload, preset_names
 from loadgen import coordinator as module
 from loadgen import losses, messages
 from loadgen.accounting import Tally
-from loadgen.closing import Plans
+from loadgen.closing import Plans, recover_run
 from loadgen.coordinator import Coordinator
 from loadgen.origin import Origin
 from loadgen.preparation import Assignment, Preparation
+from loadgen.resuming import Resumed, load, roster_of
 from loadgen.settings import Settings
 from loadgen.target import Target
 
@@ -262,3 +263,57 @@ def test_a_worker_that_is_ready_for_a_part_of_others_or_too_late_is_not_sent_off
     assert [kind for kind, _, _ in runner.sent] == [messages.STOP]
     late.closed = True
     job.join()
+
+
+def test_a_worker_whose_last_word_was_lost_is_asked_for_it_again(tmp_path):
+    runner = FakeRunner({"a": (40, "waits")})
+    subject = runner.subject = Coordinator(runner, preparation(tmp_path), ["a"])
+    gevent.spawn(subject.conduct)
+    while not (tmp_path / "run" / "progress.json").exists():
+        gevent.sleep(0.01)
+    gevent.sleep(0.05)
+
+    def beat(shards: list[int], closed: list[int]) -> messages.Renewal:
+        said = messages.Beat(run_id="run-1", shards=shards, host="h", pid=1, sent_ns=0, closed=closed)
+        return subject.on_beat("a", said)
+
+    assert beat([0], []).unheard == []
+    tally, writer, _ = runner.tallies[0]
+    writer.close()
+    assert beat([], [0]).unheard == [0] and not subject.wait(0.1)
+    subject.on_closed("a", messages.plain(tally.report(closed=True)))
+    assert beat([], [0]).unheard == []
+    assert subject.wait(5) and subject.manifest.state is RunState.COMPLETE
+    assert beat([], [0]).unheard == []  # of a run that is over nobody wants to hear
+
+
+def test_a_master_that_fails_says_so_instead_of_going_on_for_ever(tmp_path, monkeypatch):
+    def broken(*_: object) -> None:
+        raise TypeError("no such figure")
+
+    monkeypatch.setattr(module, "close", broken)
+    runner = FakeRunner({"a": (40, "finishes")})
+    subject = runner.subject = Coordinator(runner, preparation(tmp_path), ["a"])
+    subject.conduct()
+    assert subject.wait(0) and subject.manifest is None
+    with pytest.raises(RunError, match=r"the master failed \(TypeError.*--recover DIR"):
+        raise subject.error
+
+
+def test_a_run_has_one_master_at_a_time(tmp_path):
+    runner = FakeRunner({"a": (40, "waits")})
+    first = runner.subject = Coordinator(runner, preparation(tmp_path), ["a"])
+    gevent.spawn(first.conduct)
+    while not (tmp_path / "run" / "progress.json").exists():
+        gevent.sleep(0.01)
+    manifest, progress = load(tmp_path / "run")
+    another = Coordinator(
+        FakeRunner({}), preparation(tmp_path), [], resumed=Resumed(roster_of(progress), manifest.t0_unix_ns)
+    )
+    another.conduct()
+    with pytest.raises(RunError, match="has a master that lives"):
+        raise another.error
+    with pytest.raises(RunError, match="has a master that lives"):
+        recover_run(tmp_path / "run")
+    first.interrupt("interrupted")
+    assert first.wait(5) and first.error is None
