@@ -123,7 +123,9 @@ class Losses:
 
     def _tell(self, part: Part, why: str, elapsed_s: float) -> None:
         users = self._preparation.workload.users
-        if users is None:
+        if users is None and part.ships and not part.closed:
+            what = "all of it is lost, since its rows went with it"
+        elif users is None:
             what = "what it had not sent is lost"
         else:
             what = f"its {sum(1 for _ in part.users.below(users))} users were gone from then on"

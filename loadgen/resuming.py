@@ -26,6 +26,7 @@ from loadgen.members import Part, Roster
 from loadgen.origin import Origin
 from loadgen.preparation import Assignment, Preparation
 from loadgen.settings import WORKER_LOSS, Settings
+from loadgen.shipping import discard_unfinished
 from loadgen.target import Target
 
 PROGRESS_FILE = "progress.json"
@@ -85,8 +86,9 @@ def in_charge(run_dir: Path) -> Iterator[None]:
 
 
 def forget(run_dir: Path) -> None:
-    """The run is closed. Raises RunError."""
+    """The run is closed: nobody goes on with it, nor with a shard on its way. Raises RunError."""
     try:
+        discard_unfinished(run_dir)
         (run_dir / PROGRESS_FILE).unlink(missing_ok=True)
     except OSError as error:
         raise RunError(f"cannot be removed: {error.strerror}", file=run_dir / PROGRESS_FILE) from error

@@ -14,12 +14,13 @@ from pathlib import Path
 import gevent.event
 
 from cliffwatch.errors import RunError
-from cliffwatch.records.files import final_path
+from cliffwatch.records.files import final_path, shards_dir
 from loadgen import messages
 
 PIECE_BYTES = 256 * 1024
 ANSWER_WITHIN_S = 5.0
 _ATTEMPTS = 6
+_ARRIVING = ".arriving"
 
 
 class Shipper:
@@ -71,7 +72,7 @@ def receive(run_dir: Path, piece: messages.Piece) -> messages.Arrived | None:
     None for a piece that cannot be of a shard, or that the disk does not take: it will come again.
     """
     final = final_path(run_dir, piece.shard)
-    fresh = final.with_name(final.name + ".arriving")
+    fresh = final.with_name(final.name + _ARRIVING)
     if not 0 <= piece.offset <= piece.total or len(piece.data) > PIECE_BYTES:
         return None
     try:
@@ -92,6 +93,12 @@ def receive(run_dir: Path, piece: messages.Piece) -> messages.Arrived | None:
         return _arrived(piece, size)
     except OSError:
         return None
+
+
+def discard_unfinished(run_dir: Path) -> None:
+    """Remove what had arrived of shards whose workers died on the way: a run that is closed has no use for it."""
+    for path in shards_dir(run_dir).glob(f"*{_ARRIVING}"):
+        path.unlink(missing_ok=True)
 
 
 def _arrived(piece: messages.Piece, size: int) -> messages.Arrived:

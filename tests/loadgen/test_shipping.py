@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from cliffwatch.errors import RunError
 from cliffwatch.records.files import final_path, shards_dir
 from loadgen import messages, shipping
+from loadgen.resuming import forget
 from loadgen.shipping import PIECE_BYTES, Shipper, receive
 
 
@@ -90,3 +91,12 @@ def test_what_is_no_piece_is_not_written_and_what_arrives_damaged_comes_again(fo
         piece = messages.Piece(**{name: getattr(whole, name) for name in whole.__struct_fields__} | change)
         assert receive(folder, piece) is None
     assert list(shards_dir(folder).iterdir()) == []
+
+
+def test_what_had_arrived_of_a_shard_whose_worker_died_is_not_left_in_a_closed_run(folder):
+    whole = final_path(folder, 1)
+    whole.write_bytes(b"rows")
+    receive(folder, messages.Piece(run_id="run", shard=2, offset=0, total=9, sha256="", data=b"ro"))
+    assert len(list(shards_dir(folder).iterdir())) == 2
+    forget(folder)
+    assert list(shards_dir(folder).iterdir()) == [whole]
