@@ -134,6 +134,7 @@ def test_json_is_whole_and_has_no_nan(tmp_path: Path, command: Command) -> None:
     assert "stopped by SIGTERM" in report["partial"]
     assert report["figures"][0] | {"percentiles": None} == {
         "label": "TTFT", "figure": "ttft_user_s", "n": 0, "mean": None, "min": None, "max": None, "percentiles": None,
+        "bias": None,
     }  # fmt: skip
     assert report["work"]["held_s"] == 19
     assert not any(isinstance(value, float) and math.isnan(value) for value in report["throughput"].values())
