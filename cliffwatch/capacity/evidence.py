@@ -140,8 +140,8 @@ def weigh(series: Series, *, until_s: float) -> Evidence | None:
 
 
 def pool(one: Evidence, other: Evidence) -> Evidence:
-    """Two probes of one rate as one: counts add up, what they are worth and how fast it went is the mean by number."""
-    a, b = one.goodput.n, other.goodput.n
+    """Two probes of one rate as one: counts add up, how fast it went is the mean over their time."""
+    a, b = one.seconds, other.seconds
     return Evidence(
         counts=tuple(_added(*pair) for pair in zip(one.counts, other.counts, strict=True)),
         goodput=_added(one.goodput, other.goodput),
