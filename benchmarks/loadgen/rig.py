@@ -149,8 +149,9 @@ class Watch:
         while not self._over.wait(0.05):
             if looks % 10 == 0:
                 for pid in (self._root, *descendants(self._root)):
-                    if pid not in self._tracks:
-                        self._tracks[pid] = Track("root" if pid == self._root else _role(pid))
+                    track = self._tracks.setdefault(pid, Track("root" if pid == self._root else "other"))
+                    if track.role == "other":  # a child that was only forked still bears its parent's name
+                        track.role = _role(pid)
             looks += 1
             for pid, track in self._tracks.items():
                 with contextlib.suppress(OSError, IndexError, ValueError):
