@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 
 from cliffwatch.slo.spec import presets
 from tests.cli.command import Command
@@ -49,3 +50,55 @@ def test_presets_are_listed_with_their_promises(command: Command) -> None:
     out = command("slo", "presets").out
     assert all(f"{name}: " in out for name in presets())
     assert "ITL ≤ 50 ms: 99 %" in out
+
+
+WATCHED = (
+    "name: mine\nobjectives:\n  - {sli: ttft, threshold: 2.5s, target: 99%}\n"
+    "  - {sli: availability, target: 99.9%}\nwatch: {engine: vllm}\n"
+)
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> Path:
+    path = tmp_path / "slo.yaml"
+    path.write_text(WATCHED)
+    return path
+
+
+def test_compile_prints_rules_alone_and_notes_beside(watched: Path, command: Command) -> None:
+    ended = command("slo", "compile", watched)
+    assert ended.code == 0
+    groups = yaml.safe_load(ended.out)["groups"]
+    assert [group["name"] for group in groups] == ["mine-ttft-2.5s-99pct", "mine-availability-99.9pct", "mine-health"]
+    assert "note: availability: " in ended.err
+
+
+def test_compile_writes_the_file_it_would_print(watched: Path, tmp_path: Path, command: Command) -> None:
+    out = tmp_path / "rules.yml"
+    ended = command("slo", "compile", watched, "--out", out)
+    assert ended.code == 0
+    assert out.read_text() == command("slo", "compile", watched).out
+    rules = sum(len(group["rules"]) for group in yaml.safe_load(out.read_text())["groups"])
+    assert ended.out.startswith(f"wrote {out}: {rules} rules, ")
+
+
+def test_compile_for_the_operator(watched: Path, command: Command) -> None:
+    document = yaml.safe_load(command("slo", "compile", watched, "--format", "operator").out)
+    assert (document["kind"], document["metadata"]["name"]) == ("PrometheusRule", "mine")
+
+
+def test_compile_refuses_a_path_that_cannot_be_written(watched: Path, tmp_path: Path, command: Command) -> None:
+    for out in (tmp_path, tmp_path / "no" / "rules.yml", watched / "rules.yml"):
+        ended = command("slo", "compile", watched, "--out", out)
+        assert (ended.code, ended.out) == (2, "")
+        assert f"cliffwatch: {out}: cannot be written: " in ended.err
+
+
+def test_compile_refuses_forms_and_files_it_cannot_make_rules_of(watched: Path, command: Command) -> None:
+    form = command("slo", "compile", watched, "--format", "yaml")
+    assert (form.code, form.out) == (2, "")
+    assert "--format: is no form of rules; got 'yaml'; allowed: prometheus, operator" in form.err
+    for name in presets():
+        preset = command("slo", "compile", name)
+        assert (preset.code, preset.out) == (2, "")
+        assert f"{name}: watch: is missing; allowed: watch: " in preset.err
