@@ -5,7 +5,6 @@ The server answers at once, so that nothing but the load generator shapes what i
 
 from __future__ import annotations
 
-import json
 import socket
 import statistics
 import time
@@ -19,7 +18,7 @@ import pytest
 from cliffwatch.config import check_config
 from cliffwatch.workload.schedule import schedule
 from cliffwatch.workload.spec import Workload
-from tests.loadgen.scripted import END, STREAM_HEAD, event, serving, usage, whole
+from tests.loadgen.scripted import END, STREAM_HEAD, answer_probe, event, serving, usage, whole
 from tests.servers.load import run
 
 pytestmark = pytest.mark.integration
@@ -32,7 +31,6 @@ WORKLOAD = {
     "batch": {"sizes": [1]},
     "endpoint": "completions",
 }
-MODELS = whole("200 OK", json.dumps({"data": [{"id": "m"}]}).encode())
 ANSWER = STREAM_HEAD + event(finish="length") + usage(32, 1) + END
 
 
@@ -42,16 +40,10 @@ def clocked() -> Iterator[tuple[str, list[int]]]:
     seen: list[int] = []
 
     def behave(sock: socket.socket, request: bytes) -> None:
-        if request.startswith(b"GET /v1/models"):
-            sock.sendall(MODELS)
-        elif request.startswith(b"POST /v1/completions"):
+        if request.startswith(b"POST /v1/completions"):
             seen.append(time.monotonic_ns())
             sock.sendall(ANSWER)
-        elif request.startswith(b"POST /tokenize"):
-            asked = json.loads(request.partition(b"\r\n\r\n")[2])
-            text = asked.get("prompt") or asked.get("messages", [{"content": ""}])[0]["content"]
-            sock.sendall(whole("200 OK", json.dumps({"count": len(text.split())}).encode()))
-        else:
+        elif not answer_probe(sock, request):
             sock.sendall(whole("404 Not Found", b"{}"))
 
     with serving(behave) as served:

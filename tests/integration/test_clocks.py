@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import socket
@@ -15,7 +14,7 @@ import pytest
 from cliffwatch.records.manifest import read_manifest
 from cliffwatch.records.reader import RunReader
 from loadgen.link_key import KEY_VARIABLE, new_key
-from tests.loadgen.scripted import END, STREAM_HEAD, event, serving, whole
+from tests.loadgen.scripted import END, STREAM_HEAD, answer_probe, event, serving
 from tests.loadgen.test_run import start, write_workload
 from tests.servers.processes import end, free_port
 
@@ -40,13 +39,7 @@ def test_a_worker_whose_clock_is_a_day_ahead_sends_at_the_same_instants(tmp_path
 
     def behave(sock: socket.socket, request: bytes) -> None:
         arrived_s = time.time()
-        if b"/v1/models" in request:
-            sock.sendall(whole("200 OK", b'{"data":[{"id":"m"}]}'))
-        elif b"/tokenize" in request:
-            body = json.loads(request.partition(b"\r\n\r\n")[2])
-            text = body.get("prompt") or body["messages"][0]["content"]
-            sock.sendall(whole("200 OK", json.dumps({"count": len(text.split())}).encode()))
-        else:
+        if not answer_probe(sock, request):
             if (sent := re.search(rb"X-Request-Id: \S*-(\d+)\r\n", request)) is not None:
                 arrivals[int(sent[1])] = arrived_s
             sock.sendall(STREAM_HEAD + event() + event(finish="length") + END)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import socket
 import time
@@ -11,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.loadgen.scripted import END, STREAM_HEAD, Served, event, serving, usage, whole
+from tests.loadgen.scripted import END, STREAM_HEAD, Served, answer_probe, event, serving, usage
 
 _REQUEST_ID = re.compile(rb"^x-request-id: \S+-(\d+)\r$", re.MULTILINE | re.IGNORECASE)
 
@@ -21,13 +20,7 @@ def logging_server(answer_s: float = 0.0) -> Iterator[Served]:
     """Streams two tokens after `answer_s`; its log is `Served.requests`."""
 
     def behave(sock: socket.socket, request: bytes) -> None:
-        if b"/v1/models" in request:
-            sock.sendall(whole("200 OK", b'{"data":[{"id":"m"}]}'))
-        elif b"/tokenize" in request:
-            body = json.loads(request.partition(b"\r\n\r\n")[2])
-            text = body.get("prompt") or body.get("messages", [{"content": ""}])[0]["content"]
-            sock.sendall(whole("200 OK", json.dumps({"count": len(text.split())}).encode()))
-        else:
+        if not answer_probe(sock, request):
             time.sleep(answer_s)
             sock.sendall(STREAM_HEAD + event() + event(finish="length") + usage(5, 2) + END)
 

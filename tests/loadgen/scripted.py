@@ -50,6 +50,19 @@ def say(data: bytes) -> Behaviour:
     return lambda sock, _request: sock.sendall(data)
 
 
+def answer_probe(sock: socket.socket, request: bytes) -> bool:
+    """Answer what a run asks before its load: the one model, and a token a word. False for any other request."""
+    if b"/v1/models" in request:
+        sock.sendall(whole("200 OK", b'{"data":[{"id":"m"}]}'))
+    elif b"/tokenize" in request:
+        body = json.loads(request.partition(b"\r\n\r\n")[2])
+        text = body.get("prompt") or body.get("messages", [{"content": ""}])[0]["content"]
+        sock.sendall(whole("200 OK", json.dumps({"count": len(text.split())}).encode()))
+    else:
+        return False
+    return True
+
+
 @contextmanager
 def serving(behave: Behaviour, *, tls: ssl.SSLContext | None = None, keep_alive: bool = True) -> Iterator[Served]:
     """A server on a free port of 127.0.0.1; `behave` is called once a request, then the connection is kept or not."""

@@ -21,7 +21,7 @@ from cliffwatch.cli.processes import wait_for
 from cliffwatch.records.manifest import RunState, read_manifest
 from cliffwatch.records.reader import RunReader
 from loadgen.processes import LOCUSTFILE
-from tests.loadgen.scripted import END, STREAM_HEAD, Served, event, serving, usage, whole
+from tests.loadgen.scripted import END, STREAM_HEAD, Served, answer_probe, event, serving, usage, whole
 from tests.servers.engines import standin
 from tests.servers.processes import descendants, get_text
 
@@ -198,13 +198,7 @@ def endless() -> Iterator[Served]:
     """A server whose streams begin and never end."""
 
     def behave(sock: socket.socket, request: bytes) -> None:
-        if b"/v1/models" in request:
-            sock.sendall(whole("200 OK", b'{"data":[{"id":"m"}]}'))
-        elif b"/tokenize" in request:
-            body = json.loads(request.partition(b"\r\n\r\n")[2])
-            text = body.get("prompt") or body.get("messages", [{"content": ""}])[0]["content"]
-            sock.sendall(whole("200 OK", json.dumps({"count": len(text.split())}).encode()))
-        else:
+        if not answer_probe(sock, request):
             sock.sendall(STREAM_HEAD)
             for _ in range(600):
                 sock.sendall(event())

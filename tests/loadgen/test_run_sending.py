@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import socket
 import ssl
@@ -19,7 +18,7 @@ from cliffwatch.records.reader import RunReader
 from cliffwatch.records.schema import PLANNED
 from cliffwatch.report.clients import Cancellations, Retries
 from cliffwatch.report.summary import build
-from tests.loadgen.scripted import ANSWER, Behaviour, serving, whole
+from tests.loadgen.scripted import ANSWER, Behaviour, answer_probe, serving, whole
 from tests.loadgen.test_access import proxying
 from tests.loadgen.test_run import balanced, counter, run, start
 from tests.servers.engines import standin
@@ -50,13 +49,9 @@ def throttling(refusals: int, service_s: float) -> tuple[Behaviour, Counter[byte
 
     def behave(sock: socket.socket, request: bytes) -> None:
         found = re.search(rb"X-Request-Id: (\S+)", request)
-        if b"/v1/models" in request:
-            sock.sendall(whole("200 OK", b'{"data":[{"id":"m"}]}'))
-        elif b"/tokenize" in request:
-            body = json.loads(request.partition(b"\r\n\r\n")[2])
-            text = body.get("prompt") or body.get("messages", [{"content": ""}])[0]["content"]
-            sock.sendall(whole("200 OK", json.dumps({"count": len(text.split())}).encode()))
-        elif found is not None:
+        if answer_probe(sock, request):
+            return
+        if found is not None:
             with lock:
                 seen[found[1]] += 1
             if seen[found[1]] <= refusals:
