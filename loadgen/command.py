@@ -27,7 +27,20 @@ from loadgen.joining import join, patience
 from loadgen.link import INSECURE_HELP, check_bind
 from loadgen.link_key import KEY_HELP, LinkKey, read_key
 from loadgen.metrics.exposure import Exposure
-from loadgen.preparation import prepare
+from loadgen.options import (
+    BasicAuthFile,
+    CaFile,
+    ClientCert,
+    ClientKey,
+    Endpoint,
+    HeadersFile,
+    Insecure,
+    Model,
+    TokenFile,
+    Tokenizer,
+    help_of,
+)
+from loadgen.preparation import Preparation, prepare
 from loadgen.resuming import Resumed, load, preparation_of, roster_of
 from loadgen.room import open_loop_note
 from loadgen.settings import OPTIONS, Settings
@@ -35,41 +48,37 @@ from loadgen.settings import OPTIONS, Settings
 app = typer.Typer(add_completion=False)
 
 
-def _help(name: str) -> str:
-    return OPTIONS[name][1]
-
-
 @app.command()
 def run(
-    workload: str = typer.Argument("", help=_help("workload")),
-    target: str = typer.Option("", help=_help("target")),
-    out: str = typer.Option("", help=_help("out")),
-    slo: str = typer.Option("", help=_help("slo")),
+    workload: str = typer.Argument("", help=help_of("workload")),
+    target: str = typer.Option("", help=help_of("target")),
+    out: str = typer.Option("", help=help_of("out")),
+    slo: str = typer.Option("", help=help_of("slo")),
     workers: int = typer.Option(1, min=0, max=256, help="Worker processes to start on this machine."),
     expect: int = typer.Option(0, min=0, max=4096, help="Workers on other machines to wait for."),
     bind: str = typer.Option("127.0.0.1", help="HOST[:PORT] where workers join; beyond this machine with a key only."),
     master: str = typer.Option("", help="HOST[:PORT] of a run to join with our workers, instead of starting one."),
     link_key_file: str = typer.Option("", "--link-key-file", metavar="FILE", help=KEY_HELP),
     insecure_link: bool = typer.Option(False, "--insecure-link", help=INSECURE_HELP),
-    model: str = typer.Option("", help=_help("model")),
-    endpoint: str = typer.Option("", help=_help("endpoint")),
-    tokenizer: str = typer.Option("", help=_help("tokenizer")),
-    ca_file: str = typer.Option("", "--ca-file", help=_help("ca-file")),
-    insecure: bool = typer.Option(False, "--insecure", help="Do not verify the target's TLS certificate."),
-    token_file: str = typer.Option("", "--token-file", help=_help("token-file")),
-    basic_auth_file: str = typer.Option("", "--basic-auth-file", help=_help("basic-auth-file")),
-    headers_file: str = typer.Option("", "--headers-file", help=_help("headers-file")),
-    client_cert: str = typer.Option("", "--client-cert", help=_help("client-cert")),
-    client_key: str = typer.Option("", "--client-key", help=_help("client-key")),
-    duration: str = typer.Option("", help=_help("duration")),
-    rate: str = typer.Option("", help=_help("rate")),
-    drain: str = typer.Option("", help=_help("drain")),
-    metrics: str = typer.Option("", metavar="[HOST:]PORT", help=_help("metrics")),
-    metrics_linger: str = typer.Option("", "--metrics-linger", help=_help("metrics-linger")),
+    model: Model = "",
+    endpoint: Endpoint = "",
+    tokenizer: Tokenizer = "",
+    ca_file: CaFile = "",
+    insecure: Insecure = False,
+    token_file: TokenFile = "",
+    basic_auth_file: BasicAuthFile = "",
+    headers_file: HeadersFile = "",
+    client_cert: ClientCert = "",
+    client_key: ClientKey = "",
+    duration: str = typer.Option("", help=help_of("duration")),
+    rate: str = typer.Option("", help=help_of("rate")),
+    drain: str = typer.Option("", help=help_of("drain")),
+    metrics: str = typer.Option("", metavar="[HOST:]PORT", help=help_of("metrics")),
+    metrics_linger: str = typer.Option("", "--metrics-linger", help=help_of("metrics-linger")),
     worker_metrics: str = typer.Option(
         "", "--worker-metrics", metavar="[HOST:]PORT", help="The same of each worker here, at PORT, PORT + 1 and so on."
     ),
-    on_worker_loss: str = typer.Option("", metavar=OPTIONS["on-worker-loss"][0], help=_help("on-worker-loss")),
+    on_worker_loss: str = typer.Option("", metavar=OPTIONS["on-worker-loss"][0], help=help_of("on-worker-loss")),
     calibrated: bool = typer.Option(False, "--calibrate", help="Measure this host's own bias first (under 10 s)."),
     recover: str = typer.Option(
         "", metavar="DIR", help="Close a run that was killed or met a full disk; sends nothing."
@@ -110,21 +119,27 @@ def run(
             raise typer.Exit(going_on.code(as_json=as_json, report=not no_report))
         settings = Settings.of({**given, **secret_files})
         exposure = Exposure(settings.metrics, settings.metrics_linger_s, worker_metrics, workers)
-        with patience(f"asking {settings.target} how it serves and counts tokens ..."), _leaving_at_once():
-            preparation = prepare(settings)
-            if (note := open_loop_note(preparation.workload, workers)) is not None and not expect:
-                preparation = replace(preparation, notes=(*preparation.notes, note))
-            if calibrated:
-                found = calibrate(streams_of(preparation.workload, workers + expect), say)
-                preparation = replace(preparation, calibration=found)
-        for note in preparation.notes:
-            print(f"cliffwatch: {note}", file=sys.stderr)  # noqa: T201
+        preparation = _prepared(settings, workers, expect, calibrated=calibrated)
         code = ConductedRun(preparation, workers, expect, place, key, exposure).code(
             as_json=as_json, report=not no_report
         )
     except KeyboardInterrupt:
         code = ExitCode.INTERRUPTED
     raise typer.Exit(code)
+
+
+def _prepared(settings: Settings, workers: int, expect: int, *, calibrated: bool) -> Preparation:
+    """A run that may begin, with what is to be known of it said. Raises as `prepare` does."""
+    with patience(f"asking {settings.target} how it serves and counts tokens ..."), _leaving_at_once():
+        preparation = prepare(settings)
+        if (note := open_loop_note(preparation.workload, workers)) is not None and not expect:
+            preparation = replace(preparation, notes=(*preparation.notes, note))
+        if calibrated:
+            found = calibrate(streams_of(preparation.workload, workers + expect), say)
+            preparation = replace(preparation, calibration=found)
+    for note in preparation.notes:
+        print(f"cliffwatch: {note}", file=sys.stderr)  # noqa: T201
+    return preparation
 
 
 @contextmanager

@@ -21,8 +21,21 @@ from loadgen.capacity.idle import IdleCheck
 from loadgen.capacity.prober import Plan
 from loadgen.capacity.searching import Search
 from loadgen.capacity.stopping import Stopping
+from loadgen.options import (
+    BasicAuthFile,
+    CaFile,
+    ClientCert,
+    ClientKey,
+    Endpoint,
+    HeadersFile,
+    Insecure,
+    Model,
+    TokenFile,
+    Tokenizer,
+    help_of,
+)
 from loadgen.probe import Probe
-from loadgen.settings import OPTIONS, Settings
+from loadgen.settings import Settings
 from loadgen.target import inspect_target
 
 LOWEST_SHARE = 1 / 256  # of the workload's own rate: unless --min says otherwise, a search goes no lower
@@ -37,15 +50,11 @@ CODES = {
 app = typer.Typer(add_completion=False)
 
 
-def _help(name: str) -> str:
-    return OPTIONS[name][1]
-
-
 @app.command(context_settings={"allow_extra_args": True})
 def capacity(
     context: typer.Context,
-    workload: str = typer.Argument(..., help=_help("workload")),
-    target: str = typer.Option(..., help=_help("target")),
+    workload: str = typer.Argument(..., help=help_of("workload")),
+    target: str = typer.Option(..., help=help_of("target")),
     slo: str = typer.Option(..., help="SLO file, or the name of a preset: what has to hold."),
     out: Path = typer.Option(..., metavar="DIR", help="Folder of the search, new or empty; each probe's run is in it."),
     lowest: str = typer.Option("", "--min", help="Lowest rate (or users) to try; begins there with --max."),
@@ -56,16 +65,16 @@ def capacity(
     replicas: int = typer.Option(0, min=0, max=100_000, help="Replicas behind the target: says what one fewer can do."),
     target_fewer: str = typer.Option("", metavar="URL", help="The service with one replica fewer, to measure it."),
     workers: int = typer.Option(1, min=1, max=256, help="Worker processes of each probe."),
-    model: str = typer.Option("", help=_help("model")),
-    endpoint: str = typer.Option("", help=_help("endpoint")),
-    tokenizer: str = typer.Option("", help=_help("tokenizer")),
-    ca_file: str = typer.Option("", "--ca-file", help=_help("ca-file")),
-    insecure: bool = typer.Option(False, "--insecure", help="Do not verify the target's TLS certificate."),
-    token_file: str = typer.Option("", "--token-file", help=_help("token-file")),
-    basic_auth_file: str = typer.Option("", "--basic-auth-file", help=_help("basic-auth-file")),
-    headers_file: str = typer.Option("", "--headers-file", help=_help("headers-file")),
-    client_cert: str = typer.Option("", "--client-cert", help=_help("client-cert")),
-    client_key: str = typer.Option("", "--client-key", help=_help("client-key")),
+    model: Model = "",
+    endpoint: Endpoint = "",
+    tokenizer: Tokenizer = "",
+    ca_file: CaFile = "",
+    insecure: Insecure = False,
+    token_file: TokenFile = "",
+    basic_auth_file: BasicAuthFile = "",
+    headers_file: HeadersFile = "",
+    client_cert: ClientCert = "",
+    client_key: ClientKey = "",
     resume: bool = typer.Option(False, "--resume", help="Go on with the search in --out: its finished probes count."),
     as_json: bool = typer.Option(False, "--json", help="Print the result as JSON."),
 ) -> None:
