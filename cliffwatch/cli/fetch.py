@@ -1,17 +1,21 @@
-"""One bounded GET, for commands that look at a server once."""
+"""One bounded request, for commands that look at a server once."""
 
 from __future__ import annotations
 
 import os
 import ssl
+import time
 import urllib.error
 import urllib.request
+from http.client import HTTPException
+from typing import Any
 from urllib.parse import urlsplit
 
 from cliffwatch.errors import InputError, UnreachableError
 
 TIMEOUT_S = 10.0
 _NOT_THERE = {404, 405, 501}
+_PIECE = 1 << 16
 
 
 def fetch(url: str, *, limit: int, missing_ok: bool = False) -> str | None:
@@ -22,8 +26,21 @@ def fetch(url: str, *, limit: int, missing_ok: bool = False) -> str | None:
         InputError: no http(s) address, or an answer over the limit.
         UnreachableError: nobody answers, or with an error.
     """
+    refuse_address(url)
+    token = os.environ.get("CLIFFWATCH_API_KEY")
+    status, reason, body = exchange(url, token=token, limit=limit, timeout_s=TIMEOUT_S)
+    if status < 300:
+        return body.decode("utf-8", errors="replace")
+    if missing_ok and status in _NOT_THERE:
+        return None
+    raise UnreachableError(f"answered {status} {reason}", file=url)
+
+
+def refuse_address(url: str) -> None:
+    """Raises InputError unless `url` is http(s) with a host, and without a name or password, which logs would show."""
     try:
         parts = urlsplit(url)
+        _ = parts.port
     except ValueError as error:
         raise InputError(f"is no address: {error}", field="URL", value=url) from error
     if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username:
@@ -31,19 +48,39 @@ def fetch(url: str, *, limit: int, missing_ok: bool = False) -> str | None:
         raise InputError(
             "is no address to ask", field="URL", value=f"{parts.scheme}://{parts.hostname}", allowed=allowed
         )
-    request = urllib.request.Request(url, headers={"User-Agent": "cliffwatch"})  # noqa: S310  scheme checked above
-    if token := os.environ.get("CLIFFWATCH_API_KEY"):
+
+
+def exchange(
+    url: str, *, token: str | None, limit: int, timeout_s: float, form: bytes | None = None
+) -> tuple[int, str, bytes]:
+    """Status, reason and body of a GET, or of a POST of `form`; all of it within `timeout_s`.
+
+    Raises:
+        InputError: an answer over `limit` bytes.
+        UnreachableError: nobody answers, or not in time.
+    """
+    ends = time.monotonic() + timeout_s
+    request = urllib.request.Request(url, data=form, headers={"User-Agent": "cliffwatch"})  # noqa: S310  checked
+    if token:
         request.add_unredirected_header("Authorization", f"Bearer {token}")
     try:
-        context = ssl.create_default_context()
-        with urllib.request.urlopen(request, timeout=TIMEOUT_S, context=context) as answer:  # noqa: S310
-            body: bytes = answer.read(limit + 1)
+        with urllib.request.urlopen(request, timeout=timeout_s, context=ssl.create_default_context()) as answer:  # noqa: S310
+            return answer.status, answer.reason, _read(answer, url, limit, ends)
     except urllib.error.HTTPError as error:
-        if missing_ok and error.code in _NOT_THERE:
-            return None
-        raise UnreachableError(f"answered {error.code} {error.reason}", file=url) from error
-    except (OSError, ValueError) as error:
+        with error:
+            return error.code, error.reason, _read(error, url, limit, ends)
+    except (OSError, ValueError, HTTPException) as error:
         raise UnreachableError(f"cannot be asked: {getattr(error, 'reason', error)}", file=url) from error
-    if len(body) > limit:
-        raise InputError("answers with too much", file=url, allowed=f"up to {limit} bytes")
-    return body.decode("utf-8", errors="replace")
+
+
+def _read(answer: Any, url: str, limit: int, ends: float) -> bytes:
+    """The body, piece by piece: the socket's time-out alone would let a server that drips hold us for ever."""
+    pieces, size = [], 0
+    while piece := answer.read1(_PIECE):
+        pieces.append(piece)
+        size += len(piece)
+        if size > limit:
+            raise InputError("answers with too much", file=url, allowed=f"up to {limit} bytes")
+        if time.monotonic() > ends:
+            raise UnreachableError("cannot be asked: its answer takes too long", file=url)
+    return b"".join(pieces)

@@ -27,7 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "compare": ("cliffwatch.cli.compare:app", "Say where a new run is better or worse than another: a gate for CI."),
     "workload": ("cliffwatch.cli.workload:app", "Preview, check and create workload files."),
     "engines": ("cliffwatch.cli.engines:app", "Know what inference engines expose, and what a live one can carry."),
-    "slo": ("cliffwatch.cli.slo:app", "Check and create SLO files."),
+    "slo": ("cliffwatch.cli.slo:app", "Check, create, compile and watch SLO files."),
     "engine": ("services.engine.command:app", "Serve the stand-in inference engine (no GPU needed)."),
     "serve": ("services.slo.command:app", "Serve the SLO API and web page over a folder of runs."),
     "dashboards": ("dashboards.command:app", "Build the Grafana boards."),

@@ -1,4 +1,4 @@
-"""`cliffwatch slo`: check an SLO file, start a new one, list the presets."""
+"""`cliffwatch slo`: SLO files checked, started, compiled to Prometheus rules, and how they stand now."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cliffwatch.slo.spec import load_slo, presets, slo_text
 
 FORMATS = ("prometheus", "operator")
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="Check and create SLO files.")
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="Check, create, compile and watch SLO files.")
 
 
 @app.command()
@@ -73,6 +73,34 @@ def compile_slo(
         raise InputError(f"cannot be written: {error.strerror or error}", file=out) from error
     rules = sum(len(group["rules"]) for group in compiled.groups)
     typer.echo(f"wrote {out}: {rules} rules, {compiled.series}")
+
+
+@app.command()
+def status(
+    files: list[Path] = typer.Argument(..., metavar="FILE...", help="SLO files with a section `watch`."),
+    prometheus: str = typer.Option(..., metavar="URL", help="The Prometheus server that watches the engines."),
+    prometheus_token_file: Path | None = typer.Option(
+        None, metavar="FILE", help="Holds a bearer token; else CLIFFWATCH_PROMETHEUS_TOKEN, where that is set."
+    ),
+    timeout: float = typer.Option(10.0, min=0.1, max=120.0, help="Seconds that one question may take."),
+    as_json: bool = typer.Option(False, "--json", help="Print JSON for machines."),
+    watch: bool = typer.Option(False, help="Show it again every 10 s until Ctrl-C."),
+) -> None:
+    """Say how every objective stands now: budget left, burn rates, what fires, how long the budget lasts.
+
+    Exit code 1 where a page fires, 4 where Prometheus cannot be asked.
+    """
+    from cliffwatch.cli import slo_status
+    from cliffwatch.cli.prometheus import prometheus as server_at
+    from cliffwatch.slo.live.watched import load_watched
+
+    if watch and as_json:
+        raise InputError("do not go together", field="--watch, --json", allowed="one of them")
+    watched = load_watched(files)
+    server = server_at(prometheus, prometheus_token_file, timeout_s=timeout)
+    if watch:
+        slo_status.watch(watched, server)
+    raise typer.Exit(slo_status.show(watched, server, as_json=as_json))
 
 
 @app.command(name="presets")

@@ -45,6 +45,16 @@ class Events:
         return self.bad.replace("{window}", window)
 
 
+def in_unit(seconds: float, metric: Metric) -> float:
+    """A time in the metric's own unit."""
+    return seconds * _PER_SECOND[metric.unit]
+
+
+def is_edge(edge: float, threshold: float) -> bool:
+    """Whether a bucket edge is the threshold, as numbers that went through text are equal."""
+    return abs(edge - threshold) <= _TOLERANCE * threshold
+
+
 def events_of(objective: Objective, watch: Watch, *, field: str) -> Events:
     """The rates of an objective; `field` names it in refusals.
 
@@ -109,10 +119,10 @@ def _counted(source: SliSource, watch: Watch, metric: Metric) -> Events:
 
 def _on_an_edge(objective: Objective, metric: Metric, source: SliSource, watch: Watch, field: str) -> Events:
     assert objective.threshold is not None  # noqa: S101  the SLO file's own check
-    threshold = objective.threshold * _PER_SECOND[metric.unit]
+    threshold = in_unit(objective.threshold, metric)
     layouts = _layouts(metric, watch)
     chosen = [_edge(layout, threshold) for layout in layouts]
-    if not any(edge is not None and abs(edge - threshold) <= _TOLERANCE * threshold for edge in chosen):
+    if not any(edge is not None and is_edge(edge, threshold) for edge in chosen):
         raise _off_edge(objective, metric, watch, layouts, threshold, field)
     edges = sorted({edge for edge in chosen if edge is not None}, reverse=True)
 

@@ -1,0 +1,166 @@
+"""The questions behind a status: the compiled records where they stand, else the same expressions over raw series."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from cliffwatch.slo.live.asks import SLOW_KEEP_S, Answer, Ask, Series, instant
+from cliffwatch.slo.live.status import Evidence, Flow
+from cliffwatch.slo.live.watched import Watched
+from cliffwatch.slo.prometheus.events import is_edge
+from cliffwatch.slo.prometheus.promql import exact, selector, window_text
+
+_TILE_S = 300  # windows of 5 minutes end to end cover a period without a gap
+_HOUR_S = 3_600  # the longest window that is recorded from raw series, not as an average of records
+_TAG = "cliffwatch_what"
+_RECORD = re.compile(r"cliffwatch_slo:(events|bad):rate([0-9]+)([smhd])$")
+_UNIT_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+
+Group = tuple[tuple[str, str], ...]
+
+
+@dataclass(slots=True)
+class Found:
+    """What was found of one objective, by group: rates by (what, window), ratio and events of the period."""
+
+    rates: dict[Group, dict[tuple[str, int], float]] = field(default_factory=dict)
+    period_bad_ratio: dict[Group, float] = field(default_factory=dict)
+    period_events: dict[Group, float] = field(default_factory=dict)
+    without_edge: dict[Group, set[str]] = field(default_factory=dict)
+
+    def groups(self) -> list[Group]:
+        """Every group of which anything is known, in order."""
+        return sorted({*self.rates, *self.period_bad_ratio})
+
+    def evidence(self, group: Group) -> Evidence:
+        """What the status of a group is told from."""
+        rates = self.rates.get(group, {})
+        windows = {
+            window: Flow(events, bad)
+            for (what, window), events in rates.items()
+            if what == "events" and (bad := rates.get(("bad", window))) is not None
+        }
+        return Evidence(
+            windows,
+            period_bad_ratio=self.period_bad_ratio.get(group),
+            period_events=self.period_events.get(group),
+            mixed=bool(self.without_edge.get(group)),
+        )
+
+
+def records_ask(names: Collection[str]) -> Ask:
+    """Every rate by window and every ratio over a period, of all these SLOs."""
+    metrics = "cliffwatch_slo:(events:rate|bad:rate|bad:ratio).+"
+    return instant(selector("", {}, {"__name__": metrics, "slo": _any(names)}))
+
+
+def period_ask(names: Collection[str], period_s: int) -> Ask:
+    """Events over a period: the 5-minute records laid end to end, which needs no knowledge of the rules' interval."""
+    base = selector("cliffwatch_slo:events:rate5m", {}, {"slo": _any(names)})
+    return instant(f"sum_over_time({base}[{window_text(period_s)}:5m]) * {_TILE_S}", keep_s=SLOW_KEEP_S)
+
+
+def edges_ask(one: Watched) -> Ask:
+    """The bucket edges that each instance has."""
+    labels = ", ".join(dict.fromkeys(["instance", "le", *one.watch.group_by]))
+    series = selector(f"{one.metric.name}_bucket", one.watch.match)
+    return instant(f"group by ({labels}) ({series})", keep_s=SLOW_KEEP_S)
+
+
+def raw_windows_ask(one: Watched) -> Ask:
+    """Rates over every window in one question, so that all of them are of one moment."""
+    return instant(_tagged(one, one.terms.windows))
+
+
+def raw_period_ask(one: Watched) -> Ask:
+    """Rates over the whole period: apart, since it reads the most."""
+    return instant(_tagged(one, [one.terms.period_s]), keep_s=SLOW_KEEP_S)
+
+
+def take_records(answer: Answer, objectives: Mapping[tuple[str, str], Watched]) -> dict[tuple[str, str], Found]:
+    """What the records say, by SLO and objective; objectives without any record are absent."""
+    found: dict[tuple[str, str], Found] = {}
+    for series in answer.series:
+        key = (series.labels.get("slo", ""), series.labels.get("objective", ""))
+        if (one := objectives.get(key)) is None:
+            continue
+        name, group = series.labels.get("__name__", ""), _group(one, series.labels)
+        own = found.setdefault(key, Found())
+        if name == f"cliffwatch_slo:bad:ratio{one.watch.period_text}":
+            own.period_bad_ratio[group] = series.value
+        elif read := _RECORD.match(name):
+            what, count, unit = read.groups()
+            _add(own, group, (what, int(count) * _UNIT_S[unit]), series.value)
+    return found
+
+
+def take_period(one: Watched, answer: Answer, found: Found) -> None:
+    """Add the events over the period, at least those of the last hour: the tiles only begin at whole 5 minutes."""
+    for series in answer.series:
+        if (series.labels.get("slo"), series.labels.get("objective")) == (one.slo, one.id):
+            group = _group(one, series.labels)
+            found.period_events[group] = found.period_events.get(group, 0.0) + series.value
+    for group, rates in found.rates.items():
+        if (hourly := rates.get(("events", _HOUR_S))) is not None:
+            found.period_events[group] = max(found.period_events.get(group, 0.0), hourly * _HOUR_S)
+
+
+def take_raw(one: Watched, answer: Answer, found: Found) -> None:
+    """Add rates by window from tagged raw expressions."""
+    for series in answer.series:
+        what, window = _untagged(series)
+        _add(found, _group(one, series.labels), (what, window), series.value)
+
+
+def take_raw_period(one: Watched, answer: Answer, found: Found) -> None:
+    """Add ratio and events of the period from tagged raw expressions."""
+    period = Found()
+    take_raw(one, answer, period)
+    for group in period.rates:
+        if (flow := period.evidence(group).windows.get(one.terms.period_s)) is None:
+            continue
+        found.period_events[group] = flow.events_per_s * one.terms.period_s
+        if (ratio := flow.bad_ratio) is not None:
+            found.period_bad_ratio[group] = ratio
+
+
+def take_edges(one: Watched, answer: Answer, found: Found) -> None:
+    """Note the instances that lack the threshold's bucket edge."""
+    threshold = one.threshold
+    assert threshold is not None  # noqa: S101  asked of latency objectives only
+    edges: dict[tuple[Group, str], list[float]] = {}
+    for series in answer.series:
+        place = (_group(one, series.labels), series.labels.get("instance", ""))
+        edges.setdefault(place, []).append(float(series.labels.get("le", "inf")))
+    for (group, instance), own in edges.items():
+        if not any(is_edge(edge, threshold) for edge in own):
+            found.without_edge.setdefault(group, set()).add(instance)
+
+
+def _tagged(one: Watched, windows: Sequence[int]) -> str:
+    parts = []
+    for window in windows:
+        text = window_text(window)
+        for what, expression in (("events", one.events.rate(text)), ("bad", one.events.bad_rate(text))):
+            parts.append(f'label_replace({expression}, "{_TAG}", "{what} {window}", "", "")')
+    return "\nor ".join(parts)
+
+
+def _untagged(series: Series) -> tuple[str, int]:
+    what, _, window = series.labels.get(_TAG, "").partition(" ")
+    return what, int(window)
+
+
+def _add(found: Found, group: Group, key: tuple[str, int], value: float) -> None:
+    rates = found.rates.setdefault(group, {})
+    rates[key] = rates.get(key, 0.0) + value
+
+
+def _group(one: Watched, labels: Mapping[str, str]) -> Group:
+    return tuple((label, labels.get(label, "")) for label in one.watch.group_by)
+
+
+def _any(names: Collection[str]) -> str:
+    return "|".join(exact(name) for name in sorted(names))

@@ -1,0 +1,154 @@
+"""`slo status` on real Prometheus over the stand-in engine: with compiled rules and without, alive, restarted, gone."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cliffwatch.cli.processes import wait_for
+from cliffwatch.slo.prometheus.files import rule_file
+from cliffwatch.slo.prometheus.rules import compile_rules
+from cliffwatch.slo.spec import load_slo
+from tests.servers.client import complete_many
+from tests.servers.engines import standin
+from tests.servers.monitoring import prometheus, query
+from tests.servers.processes import Server, free_port
+
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("prometheus_tools")]
+
+REQUESTS = 40
+SLO = """\
+name: chat
+objectives:
+  - {sli: ttft, threshold: 1ms, target: 95%}
+  - {sli: e2e, threshold: 60s, target: 95%}
+  - {sli: availability, target: 99%}
+watch: {engine: vllm, match: {job: engine}, group_by: [instance], scrape_interval: 1s}
+"""
+
+
+@dataclass(frozen=True)
+class Watching:
+    """The engine after its load, and two servers that saw it: with the compiled rules and without any."""
+
+    slo: Path
+    engine: Server
+    ruled: Server
+    plain: Server
+
+
+def config(folder: Path, engine: int, rules: Path | None) -> Path:
+    folder.mkdir()
+    (folder / "prometheus.yml").write_text(
+        yaml.safe_dump(
+            {
+                "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+                "rule_files": [str(rules)] if rules else [],
+                "scrape_configs": [
+                    {"job_name": "engine", "static_configs": [{"targets": [f"127.0.0.1:{engine}"]}]},
+                ],
+            }
+        )
+    )
+    return folder / "prometheus.yml"
+
+
+@pytest.fixture(scope="module")
+def watching(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watching]:
+    folder = tmp_path_factory.mktemp("status")
+    (folder / "slo.yaml").write_text(SLO)
+    (folder / "rules.yml").write_text(rule_file(compile_rules(load_slo(folder / "slo.yaml"))))
+    with contextlib.ExitStack() as stack:
+        engine = stack.enter_context(standin(folder))
+        ruled, plain = (
+            stack.enter_context(prometheus(folder / name, config(folder / name, engine.port, rules)))
+            for name, rules in (("ruled", folder / "rules.yml"), ("plain", None))
+        )
+        # Counters of statuses are born with their first request: what came before their first scrape nobody can count.
+        for seen, count in ((1, 1), (1 + REQUESTS, REQUESTS)):
+            complete_many(engine.url, count, at_once=8, prompt_words=20, output_tokens=2)
+            counted = f"sum(http_requests_total{{handler='/v1/completions'}}) == {seen}"
+            for server in (ruled, plain):
+                assert wait_for(lambda server=server, asked=counted: bool(query(server, asked)), timeout_s=20)
+        for wanted in (
+            "cliffwatch_slo:budget_left:ratio{objective=~'e2e.*'}",
+            "ALERTS{alertname='SloBurn1h',alertstate='firing'}",
+        ):
+            assert wait_for(lambda wanted=wanted: bool(query(ruled, wanted)), timeout_s=20), wanted
+        yield Watching(folder / "slo.yaml", engine, ruled, plain)
+
+
+def status(watching: Watching, url: str, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "cliffwatch", "slo", "status", watching.slo, "--prometheus", url, *options]
+    return subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=60, check=False)
+
+
+def objectives(done: subprocess.CompletedProcess[str]) -> dict[str, dict[str, Any]]:
+    (slo,) = json.loads(done.stdout)["slos"]
+    return {one["objective"].split("-")[0]: one for one in slo["objectives"]}
+
+
+@pytest.mark.parametrize("name", ["ruled", "plain"])
+def test_every_answer_missed_one_promise_and_met_the_others(watching: Watching, name: str) -> None:
+    """No answer comes within 1 ms, all of them within a minute, none fails: 0, 1 and 1, with rules and without."""
+    done = status(watching, getattr(watching, name).url, "--json")
+    assert done.returncode == 1, done.stderr
+    found = objectives(done)
+    assert [found[sli]["state"] for sli in ("ttft", "e2e", "availability")] == ["exhausted", "good", "good"]
+    assert {one["recorded"] for one in found.values()} == {name == "ruled"}
+    for sli, attainment in (("ttft", 0.0), ("e2e", 1.0), ("availability", 1.0)):
+        (group,) = found[sli]["groups"]
+        assert group["labels"] == {"instance": f"127.0.0.1:{watching.engine.port}"}
+        assert group["attainment"] == pytest.approx(attainment)
+        assert group["budget_left"] == pytest.approx(1 - (1 - attainment) / (1 - found[sli]["target"]))
+        assert group["events"] > 0
+    fires = [burn["alert"] for burn in found["ttft"]["groups"][0]["burns"] if burn["fires"]]
+    assert fires == ["SloBurn1h", "SloBurn6h", "SloBurn1d", "SloBurn3d"]
+
+
+def test_the_view_and_the_alerts_agree(watching: Watching) -> None:
+    done = status(watching, watching.ruled.url, "--json")
+    (slo,) = json.loads(done.stdout)["slos"]
+    ours = {
+        (burn["alert"], one["objective"])
+        for one in slo["objectives"]
+        for group in one["groups"]
+        for burn in group["burns"]
+        if burn["fires"]
+    }
+    theirs = {
+        (alert["name"], alert["labels"]["objective"])
+        for alert in slo["prometheus_alerts"]
+        if alert["state"] == "firing" and alert["name"].startswith("SloBurn")
+    }
+    assert ours
+    assert ours == theirs
+
+
+def test_the_screen_says_what_fires_and_ends_with_1(watching: Watching) -> None:
+    done = status(watching, watching.ruled.url)
+    assert done.returncode == 1
+    assert "PAGES" in done.stdout
+    assert "SloBurn1h (page)" in done.stdout
+    assert "spent" in done.stdout
+
+
+def test_nobody_there_is_exit_code_4(watching: Watching) -> None:
+    done = status(watching, f"http://127.0.0.1:{free_port()}")
+    assert done.returncode == 4
+    assert "Traceback" not in done.stderr
+
+
+def test_an_engine_is_no_prometheus(watching: Watching) -> None:
+    done = status(watching, watching.engine.url)
+    assert done.returncode == 4
+    assert "answered 404" in done.stderr
