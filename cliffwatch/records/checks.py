@@ -2,189 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-
-from cliffwatch.records.clock import WorkerClock
+from cliffwatch.records.check import Check
 from cliffwatch.records.figures import FIGURES
 from cliffwatch.records.health import Health
-from cliffwatch.records.manifest import CheckResult, Manifest, VerdictState
 from cliffwatch.records.schema import Outcome
-from cliffwatch.records.sending import Sending
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What is known of a run beside its rows; `sending` is None in a closed loop."""
-
-    manifest: Manifest
-    sending: Sending | None
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """One value with its n; or None, and `unknown` says why. `where`: the worker or host that it is of."""
-
-    value: float | None
-    n: int | None = None
-    where: str = ""
-    unknown: str = "not known"
-
-
-Source = Callable[[Facts], Found]
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One measured value and what it means.
-
-    Attributes:
-        name: how reports call it.
-        means: what is measured, in words.
-        unit: `s`, `share` or nothing for a number.
-        degraded: the first value that makes a run DEGRADED (None: never).
-        invalid: the first value that makes a run INVALID (None: never).
-        message: what is said, with `{value}`, `{threshold}` and `{where}`.
-        sql: an aggregate over the view `requests`; a null result means that there is nothing to check.
-        n_sql: how many values are behind it, likewise.
-        fact: the other source, in place of `sql`.
-        below: whether low values are the bad ones.
-    """
-
-    name: str
-    means: str
-    unit: str
-    degraded: float | None
-    invalid: float | None
-    message: str
-    sql: str | None = None
-    n_sql: str = "count(*)"
-    fact: Source | None = None
-    below: bool = False
-
-    def __post_init__(self) -> None:
-        if self.degraded is None and self.invalid is None:
-            raise ValueError(f"check {self.name} can never fail")
-        if (self.sql is None) == (self.fact is None):
-            raise ValueError(f"check {self.name} needs one source, of rows or of facts")
-
-    def judge(
-        self, value: float | None, n: int | None = None, *, where: str = "", unknown: str = "nothing to check"
-    ) -> CheckResult:
-        """What a measured value means, the worse threshold first; without a value the state is None."""
-        state: VerdictState | None = None if value is None else VerdictState.VALID
-        crossed, message = None, unknown if value is None else None
-        for worse, limit in ((VerdictState.INVALID, self.invalid), (VerdictState.DEGRADED, self.degraded)):
-            if value is not None and limit is not None and (value < limit if self.below else value >= limit):
-                state, crossed = worse, limit
-                message = self.message.format(value=value, threshold=limit, where=where)
-                break
-        return CheckResult(
-            check=self.name,
-            state=state,
-            message=message,
-            value=value,
-            unit=self.unit,
-            threshold=crossed,
-            degraded=self.degraded,
-            invalid=self.invalid,
-            below=self.below,
-            n=n,
-        )
-
-
-def worst(field: Callable[[Health], float | None], n: Callable[[Health], int] | None = None) -> Source:
-    """The highest value among the workers that know theirs. `n` counts a worker's values, else it is the workers."""
-
-    def look(facts: Facts) -> Found:
-        known = [
-            (value, worker)
-            for worker in facts.manifest.workers
-            if worker.health is not None and (value := field(worker.health)) is not None
-        ]
-        if not known:
-            return Found(None, unknown="no worker could tell")
-        value, worker = max(known, key=lambda pair: pair[0])
-        assert worker.health is not None  # noqa: S101
-        count = len(known) if n is None else n(worker.health)
-        return Found(value, count, f"worker {worker.shard}")
-
-    return look
-
-
-def _files(health: Health) -> float | None:
-    return None if health.fds_used is None or not health.fd_limit else health.fds_used / health.fd_limit
-
-
-def _swapped(health: Health) -> float | None:
-    if health.swap_bytes is None or health.rss_bytes is None or not health.rss_bytes + health.swap_bytes:
-        return None
-    return health.swap_bytes / (health.rss_bytes + health.swap_bytes)
-
-
-def _ports(facts: Facts) -> Found:
-    """Workers of one host share its ports to a target: they count together."""
-    hosts: dict[str, list[Health]] = {}
-    for worker in facts.manifest.workers:
-        if worker.health is not None and worker.health.ports_used is not None and worker.health.port_range:
-            hosts.setdefault(worker.host or "", []).append(worker.health)
-    shares = {host: _sum(one.ports_used for one in ones) / (ones[0].port_range or 1) for host, ones in hosts.items()}
-    if not shares:
-        return Found(None, unknown="no worker could tell")
-    host = max(shares, key=shares.__getitem__)
-    return Found(shares[host], len(hosts[host]), f"host {host}" if host else "a host")
-
-
-def _sum(counts: Iterable[int | None]) -> int:
-    return sum(count or 0 for count in counts)
-
-
-def _clock(field: Callable[[WorkerClock], float | None]) -> Source:
-    """The highest value among the workers whose clock was compared with the master's."""
-
-    def look(facts: Facts) -> Found:
-        known = [
-            (value, worker.shard)
-            for worker in facts.manifest.workers
-            if worker.clock is not None and (value := field(worker.clock)) is not None
-        ]
-        if not known:
-            return Found(None, unknown="not compared, or one process is master and worker")
-        value, shard = max(known)
-        return Found(value, len(known), f"worker {shard}")
-
-    return look
-
-
-def _sending(field: Callable[[Sending], float | None], n: Callable[[Sending], int]) -> Source:
-    def look(facts: Facts) -> Found:
-        if facts.sending is None:
-            return Found(None, unknown="a closed loop has no arrivals of its own")
-        value = field(facts.sending)
-        return Found(value, n(facts.sending), unknown="too few requests, or not this kind of arrivals")
-
-    return look
-
-
-def _bias(figure: str) -> Source:
-    """P99 of the client's error as a share of the tightest objective on the figure."""
-
-    def look(facts: Facts) -> Found:
-        calibration, objectives = facts.manifest.calibration, facts.manifest.tightest_s
-        if calibration is None:
-            return Found(None, unknown="not measured: cliffwatch run --calibrate")
-        if figure not in objectives:
-            return Found(None, unknown="no objective to compare it with")
-        error = getattr(calibration.own, figure)
-        return Found(max(0.0, error.p99_s) / objectives[figure], error.n)
-
-    return look
-
+from cliffwatch.records.sources import bias, compared, files, ports, sent, swapped, worst
 
 _MEASURED = "FILTER (phase = 'measured')"
 _OK = f"FILTER (phase = 'measured' AND outcome = '{Outcome.OK.value}')"
 _COUNT_MEASURED = f"count(*) {_MEASURED}"
 _COUNT_OK = f"count(*) {_OK}"
+# Against this many tokens at least: a template's few tokens are most of a tiny prompt, and no server's time.
+LENGTH_FLOOR_TOKENS = 256
+_ASKED = "(input_tokens::BIGINT * batch)"
+_LENGTH_ERROR = f"abs(server_input_tokens - {_ASKED}) / greatest({_ASKED}, {LENGTH_FLOOR_TOKENS} * batch)"
 
 
 def _of_probes(health: Health) -> int:
@@ -217,25 +48,26 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "arrival rate", "rate of sending against the schedule's", "share", 0.01, 0.1,
         "requests did not leave at the rate of the schedule: {value:.1%} off (threshold {threshold:.0%})",
-        fact=_sending(lambda sending: sending.rate_error, lambda sending: sending.n),
+        fact=sent(lambda sending: sending.rate_error, lambda sending: sending.n),
     ),
     Check(
         "arrival gaps", "variation of the gaps between sends against the schedule's, of 5 ms or more", "", 0.1, 0.5,
         "requests left less evenly, or more, than the schedule has them: the variation of gaps is {value:.2f} off "
         "(threshold {threshold:g})",
-        fact=_sending(lambda sending: sending.variation_error, lambda sending: sending.n),
+        fact=sent(lambda sending: sending.variation_error, lambda sending: sending.n),
     ),
     Check(
         "Poisson dispersion", "standard deviations of sent counts' dispersion from a Poisson process's", "", 4.0, None,
         "what was sent is no Poisson process: its dispersion is {value:.1f} standard deviations off (threshold "
         "{threshold:g}: chance alone does that once in 15,000 runs)",
-        fact=_sending(lambda sending: sending.dispersion_score, lambda sending: sending.bins),
+        fact=sent(lambda sending: sending.dispersion_score, lambda sending: sending.bins),
     ),
     Check(
-        "prompt length", "P95 of the error of prompts' lengths", "share", 0.02, 0.2,
+        "prompt length", f"P95 of the error of prompts' lengths, against {LENGTH_FLOOR_TOKENS} tokens at least",
+        "share", 0.02, 0.2,
         "prompts are not as long as asked: P95 of the error is {value:.1%} (threshold {threshold:.0%})",
-        sql=f"quantile_cont(abs({FIGURES['length_error'].sql}), 0.95) {_OK}",
-        n_sql=f"count({FIGURES['length_error'].sql}) {_OK}",
+        sql=f"quantile_cont({_LENGTH_ERROR}, 0.95) {_OK}",
+        n_sql=f"count(server_input_tokens) {_OK}",
     ),
     Check(
         "prompt length unknown", "share of prompts whose length the server did not say", "share", 0.5, None,
@@ -275,37 +107,37 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "open files", "file descriptors in use against the limit, worst worker", "share", 0.8, 0.98,
         "{where} had {value:.0%} of its file descriptors in use (threshold {threshold:.0%}): raise the hard limit",
-        fact=worst(_files),
+        fact=worst(files),
     ),
     Check(
         "local ports", "local ports in use to the target against the host's range, worst host", "share", 0.8, 0.98,
         "{where} had {value:.0%} of its local ports to the target in use (threshold {threshold:.0%}): add hosts",
-        fact=_ports,
+        fact=ports,
     ),
     Check(
         "swap", "share of a worker's memory that was swapped out, worst worker", "share", 0.1, None,
         "{value:.0%} of the memory of {where} was swapped out (threshold {threshold:.0%})",
-        fact=worst(_swapped),
+        fact=worst(swapped),
     ),
     Check(
         "clock bound", "how far off the run's zero may be on a worker's clock, worst worker", "s", 0.02, None,
         "{where} may have begun {value:.3g} s beside the others (threshold {threshold:g} s): the link is too slow to "
         "compare clocks any better",
-        fact=_clock(lambda clock: clock.bound_s),
+        fact=compared(lambda clock: clock.bound_s),
     ),
     Check(
         "clock drift", "how much a worker's clock drifted from the master's at least, worst worker", "s", 0.02, None,
         "the clock of {where} drifted by {value:.3g} s in the run (threshold {threshold:g} s): so did its requests",
-        fact=_clock(lambda clock: clock.proven_drift_s),
+        fact=compared(lambda clock: clock.proven_drift_s),
     ),
     Check(
         "TTFT bias", "P99 of the client's own error of TTFT against the tightest objective", "share", 0.1, None,
         "measuring TTFT adds up to {value:.0%} of the objective (threshold {threshold:.0%})",
-        fact=_bias("ttft"),
+        fact=bias("ttft"),
     ),
     Check(
         "ITL bias", "P99 of the client's own error of a gap against the tightest objective on ITL", "share", 0.1, None,
         "measuring gaps adds up to {value:.0%} of the objective (threshold {threshold:.0%})",
-        fact=_bias("itl"),
+        fact=bias("itl"),
     ),
 )  # fmt: skip

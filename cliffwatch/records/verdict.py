@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import duckdb
 
-from cliffwatch.records.checks import CHECKS, Check, Facts
+from cliffwatch.records.check import Check, Facts
+from cliffwatch.records.checks import CHECKS
 from cliffwatch.records.manifest import CheckResult, Manifest, Reason, RunState, Verdict, VerdictState
 from cliffwatch.records.sending import measure_sending
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from cliffwatch.errors import RunError
-from cliffwatch.records.checks import CHECKS, Facts
+from cliffwatch.records.check import Facts
+from cliffwatch.records.checks import CHECKS
 from cliffwatch.records.manifest import CheckResult, VerdictState, WorkerInfo, read_manifest
 from cliffwatch.records.schema import Outcome
 from loadgen.accounting import Totals

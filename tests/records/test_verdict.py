@@ -8,7 +8,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from cliffwatch.records.checks import CHECKS, Check
+from cliffwatch.records.check import Check
+from cliffwatch.records.checks import CHECKS
 from cliffwatch.records.figures import view_columns
 from cliffwatch.records.manifest import RunState, Verdict, VerdictState
 from cliffwatch.records.parquet import table_of
@@ -102,6 +103,20 @@ def test_late_and_lost(bad: int, expected: dict[str, VerdictState]) -> None:
 def test_prompt_length(server: int | None, expected: dict[str, VerdictState]) -> None:
     off = 100 if server is not None else 600  # a tenth of them is enough for the P95
     assert findings(judge(rows(1000 - off) + rows(off, 1000, server_input_tokens=server))) == expected
+
+
+@pytest.mark.parametrize(
+    ("asked", "server", "expected"),
+    [
+        (8, 11, {}),  # 38 % more, and three tokens
+        (8, 13, {}),  # 5 / 256 = 1.95 %
+        (8, 14, {"prompt length": VerdictState.DEGRADED}),  # 6 / 256 = 2.3 %
+        (8, 60, {"prompt length": VerdictState.INVALID}),  # 52 / 256 = 20.3 %
+        (256, 262, {"prompt length": VerdictState.DEGRADED}),
+    ],
+)
+def test_a_few_tokens_more_are_no_fault_of_a_tiny_prompt(asked: int, server: int, expected: Any) -> None:
+    assert findings(judge(rows(input_tokens=asked, server_input_tokens=server))) == expected
 
 
 def test_a_batch_is_asked_for_the_sum_of_its_prompts() -> None:
