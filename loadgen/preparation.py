@@ -22,7 +22,7 @@ from cliffwatch.records.calibration import Calibration
 from cliffwatch.records.files import shards_dir
 from cliffwatch.records.manifest import FILE_NAME, Cost, Manifest, RunState
 from cliffwatch.slo.edges import histogram_edges
-from cliffwatch.slo.spec import load_slo, parse_slo, slo_text
+from cliffwatch.slo.spec import load_run_slo, parse_slo, slo_text
 from cliffwatch.workload.handover import Share
 from cliffwatch.workload.lexicon import Lexicon, Method
 from cliffwatch.workload.schedule import plan_blocks, schedule_hash
@@ -161,7 +161,7 @@ def prepare(settings: Settings) -> Preparation:
     """
     workload = settings.read_workload()
     if settings.slo is not None:
-        load_slo(settings.slo)
+        load_run_slo(settings.slo)
     check_folder(settings.out)
     access = Access.of(settings.target, settings.secrets, ca_file=settings.ca_file, insecure=settings.insecure)
     probe = Probe(access)

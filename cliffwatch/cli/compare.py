@@ -10,7 +10,7 @@ from cliffwatch.compare.comparable import REFUSED
 from cliffwatch.compare.compare import DEFAULT_ALPHA, DEFAULT_POINTS, DEFAULT_THRESHOLD, Rule
 from cliffwatch.compare.result import Change, Comparison
 from cliffwatch.errors import ExitCode, InputError
-from cliffwatch.slo.spec import load_slo
+from cliffwatch.slo.spec import load_run_slo
 from cliffwatch.units import parse_share
 
 app = typer.Typer(add_completion=False)
@@ -54,7 +54,7 @@ def compare(
     from cliffwatch.records.reader import RunReader
 
     compared = compare_runs(
-        RunReader(base), RunReader(new), load_slo(slo) if slo else None, metrics=metric, rule=rule, allowed=allow
+        RunReader(base), RunReader(new), load_run_slo(slo) if slo else None, metrics=metric, rule=rule, allowed=allow
     )
     _write(compared, markdown, junit)
     _show(compared, as_json=as_json)

@@ -15,7 +15,7 @@ from cliffwatch.records.schema import Outcome, Phase
 from cliffwatch.report.groups import Grouping
 from cliffwatch.report.summary import Report, own_slo, summarize
 from cliffwatch.slo.judgement import Status
-from cliffwatch.slo.spec import load_slo
+from cliffwatch.slo.spec import load_run_slo
 
 app = typer.Typer(add_completion=False)
 
@@ -49,7 +49,7 @@ def report(
         _refuse_own_files(html, run_dir)
     chosen = None if phase is PhaseChoice.ALL else Phase(phase)
     reader = RunReader(run_dir)
-    judged = summarize(reader, load_slo(slo) if slo else own_slo(run_dir), phase=chosen, by=by)
+    judged = summarize(reader, load_run_slo(slo) if slo else own_slo(run_dir), phase=chosen, by=by)
     if html is not None:
         from cliffwatch.report.html import render
 

@@ -69,6 +69,7 @@ class _Sql:
     """One objective as conditions over the view `requests`."""
 
     def __init__(self, objective: Objective, *, open_loop: bool, client_errors: bool) -> None:
+        objective.refuse_for_runs(field=objective.label)
         self.objective = objective
         self.figure = objective.figure(open_loop=open_loop)
         self.within = _within(objective)

@@ -22,7 +22,10 @@ class Sli(StrEnum):
     TPOT = "tpot"
     NTPOT = "ntpot"
     E2E = "e2e"
+    QUEUE = "queue"
     AVAILABILITY = "availability"
+    THROUGHPUT = "throughput"
+    PROMQL = "promql"
 
 
 class Traits(NamedTuple):
@@ -33,12 +36,18 @@ class Traits(NamedTuple):
         figures: the column of `requests` for each clock it can be read on; empty for availability.
         per_token: null for an answer too short to have it, which then neither meets nor misses the objective.
         help: one sentence for reports.
+        needs: keys of an objective that it must have, beside the target.
+        may: keys that it may have.
+        on_runs: whether rows of a load run tell it; else only Prometheus does.
     """
 
     label: str
     figures: dict[Clock, str]
     per_token: bool
     help: str
+    needs: tuple[str, ...] = ("threshold",)
+    may: tuple[str, ...] = ("input_tokens", "clock", "slices")
+    on_runs: bool = True
 
 
 SLIS: dict[Sli, Traits] = {
@@ -50,5 +59,10 @@ SLIS: dict[Sli, Traits] = {
     Sli.TPOT: Traits("TPOT", {Clock.SENT: "tpot_s"}, True, "(E2E - TTFT) / (output tokens - 1)"),
     Sli.NTPOT: Traits("NTPOT", {Clock.SENT: "ntpot_s"}, True, "E2E / output tokens"),
     Sli.E2E: Traits("E2E", {Clock.INTENDED: "e2e_user_s", Clock.SENT: "e2e_s"}, False, "time to the last token"),
-    Sli.AVAILABILITY: Traits("availability", {}, False, "share of requests that were answered in full"),
+    Sli.QUEUE: Traits("queue time", {}, False, "time in the engine's queue", may=("slices",), on_runs=False),
+    Sli.AVAILABILITY: Traits(
+        "availability", {}, False, "share of requests that were answered in full", (), ("input_tokens", "slices")
+    ),
+    Sli.THROUGHPUT: Traits("throughput", {}, False, "tokens generated a second", ("slices",), (), on_runs=False),
+    Sli.PROMQL: Traits("PromQL", {}, False, "as the file's own PromQL has it", ("name", "promql"), ("slices",), False),
 }

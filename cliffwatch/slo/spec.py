@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, model_validator
 
 from cliffwatch.config import ConfigModel, parse_config, read_config_text
 from cliffwatch.cost.price import HardwareCost
+from cliffwatch.errors import InputError
 from cliffwatch.slo.sli import SLIS, Clock, Sli
+from cliffwatch.slo.slices import Promql, Slices, Target
 from cliffwatch.slo.watch import Watch
 from cliffwatch.stats.percentile import sample_needs
-from cliffwatch.units import Seconds, Share, TokenCount, format_seconds, format_tokens
+from cliffwatch.units import Seconds, TokenCount, format_seconds, format_tokens, parse_share
 
 PRESETS = Path(__file__).parent / "presets"
 MAX_OBJECTIVES = 64
@@ -24,14 +27,10 @@ def _positive(seconds: float) -> float:
     return seconds
 
 
-def _reachable(share: float) -> float:
-    if not 0 < share < 1:
-        raise ValueError("must be above 0 % and below 100 % (a target of 100 % leaves no budget for any miss)")
-    return share
-
-
 Threshold = Annotated[Seconds, AfterValidator(_positive)]
-Target = Annotated[Share, AfterValidator(_reachable)]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=60)]
+_QUANTILE = re.compile(r"[pP](\d{1,2}(?:\.\d{1,5})?)")
+_OPTIONAL = ("threshold", "input_tokens", "clock", "slices", "promql")  # keys that not every SLI takes
 
 
 class TokenRange(ConfigModel):
@@ -58,23 +57,61 @@ class TokenRange(ConfigModel):
 
 
 class Objective(ConfigModel):
-    """One promise: the share `target` of the requests has an `sli` of at most `threshold` seconds."""
+    """One promise: the share `target` of the requests has an `sli` of at most `threshold` seconds.
+
+    `quantile: p95` says the same as `target: 95%`: at most 5 % are above the threshold. With `slices` it says so of
+    each slice of time (`slices.share`), and `target` is of the slices.
+
+    Attributes:
+        name: of its own, in labels of rules; else one is made of what it promises.
+    """
 
     sli: Sli
     threshold: Threshold | None = None
     target: Target
+    name: Name | None = None
     input_tokens: TokenRange | None = None
     clock: Clock | None = None
+    slices: Slices | None = None
+    promql: Promql | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_quantile(cls, data: Any) -> Any:
+        if not isinstance(data, dict) or "quantile" not in data:
+            return data
+        rest = {key: value for key, value in data.items() if key != "quantile"}
+        share = _share_of(data["quantile"])
+        if "threshold" not in rest:
+            raise ValueError("quantile needs a threshold, such as 2.5s")
+        if rest.get("slices") is None:
+            if "target" in rest:
+                raise ValueError("quantile and target say the same; allowed: one of them, or both with slices")
+            return {**rest, "target": share}
+        slices = rest["slices"] if isinstance(rest["slices"], dict) else {"length": rest["slices"]}
+        if "share" in slices:
+            raise ValueError("quantile and slices.share say the same; allowed: one of them")
+        return {**rest, "slices": {**slices, "share": share}}
 
     @model_validator(mode="after")
     def _fits_its_sli(self) -> Objective:
-        figures = SLIS[self.sli].figures
-        if figures and self.threshold is None:
+        traits = SLIS[self.sli]
+        given = {key for key in _OPTIONAL if getattr(self, key) is not None}
+        if self.threshold is None and "threshold" in traits.needs:
             raise ValueError(f"{self.sli} needs a threshold, such as 2.5s or 50ms")
-        if not figures and (self.threshold is not None or self.clock is not None):
+        if not traits.figures and given & {"threshold", "clock"} - {*traits.needs}:
             raise ValueError(f"{self.sli} has neither a threshold nor a clock")
-        if self.clock is not None and self.clock not in figures:
+        if self.clock is not None and self.clock not in traits.figures:
             raise ValueError(f"{self.sli} is the same on every clock; leave clock out")
+        for key in traits.needs:
+            if getattr(self, key) is None:
+                raise ValueError(f"{self.sli} needs {key}")
+        if other := given - {*traits.needs, *traits.may}:
+            raise ValueError(f"{self.sli} takes no {min(other)}")
+        if self.slices is not None:
+            needed, other_key = ("tokens_per_s", "share") if self.sli is Sli.THROUGHPUT else ("share", "tokens_per_s")
+            if getattr(self.slices, needed) is None or getattr(self.slices, other_key) is not None:
+                raise ValueError(f"slices of {self.sli} need {needed}, and no {other_key}")
         return self
 
     def figure(self, *, open_loop: bool) -> str | None:
@@ -91,10 +128,27 @@ class Objective(ConfigModel):
     @property
     def label(self) -> str:
         """Such as `TTFT ≤ 2.5 s, 8k to 32k input tokens` or `availability`."""
-        name = SLIS[self.sli].label
+        name = (self.name if self.promql is not None else None) or SLIS[self.sli].label
         text = name if self.threshold is None else f"{name} ≤ {format_seconds(self.threshold)}"
         text += f" from {self.clock}" if self.clock else ""
+        text += self.slices.text if self.slices else ""
         return f"{text}, {self.input_tokens.text} input tokens" if self.input_tokens else text
+
+    def refuse_for_runs(self, *, field: str) -> None:
+        """Raises InputError where rows of a load run cannot tell it; `field` names it."""
+        what = self.sli.value if not SLIS[self.sli].on_runs else "slices" if self.slices else None
+        if what is not None:
+            allowed = "an SLO file for load runs without it"
+            raise InputError("is known to Prometheus only", field=field, value=what, allowed=allowed)
+
+
+def _share_of(quantile: object) -> float:
+    """0.95 of `p95` and of `95%`. Raises ValueError."""
+    match = _QUANTILE.fullmatch(quantile) if isinstance(quantile, str) else None
+    try:
+        return parse_share(f"{match[1]}%" if match else quantile)
+    except ValueError as error:
+        raise ValueError("quantile must be written such as p95, p99.9 or 95%") from error
 
 
 def _some(objectives: tuple[Objective, ...]) -> tuple[Objective, ...]:
@@ -129,6 +183,17 @@ class SloFile(ConfigModel):
         return self
 
 
+def refuse_for_runs(slo: SloFile, *, source: str) -> None:
+    """Raises InputError for the first objective that rows of a load run cannot tell."""
+    for number, one in enumerate(slo.objectives):
+        try:
+            one.refuse_for_runs(field=f"objectives[{number}]")
+        except InputError as error:
+            raise InputError(
+                error.message, file=source, field=error.field, value=error.value, allowed=error.allowed
+            ) from error
+
+
 def presets() -> dict[str, Path]:
     """The SLO files that come with the project, by name."""
     return {path.stem: path for path in sorted(PRESETS.glob("*.yaml"))}
@@ -137,6 +202,13 @@ def presets() -> dict[str, Path]:
 def load_slo(path_or_preset: str | Path) -> SloFile:
     """Read an SLO file, or a preset by its name where no such file exists. Raises InputError."""
     return parse_slo(slo_text(path_or_preset), source=str(path_or_preset))
+
+
+def load_run_slo(path_or_preset: str | Path) -> SloFile:
+    """`load_slo` for load runs: refused where an objective is one that their rows cannot tell. Raises InputError."""
+    slo = load_slo(path_or_preset)
+    refuse_for_runs(slo, source=str(path_or_preset))
+    return slo
 
 
 def slo_text(path_or_preset: str | Path) -> str:

@@ -14,7 +14,7 @@ from cliffwatch.capacity.result import FILE_NAME, Capacity, Record, one_fewer, r
 from cliffwatch.capacity.search import Limits, State
 from cliffwatch.capacity.variation import asked_for, at_rate, unit
 from cliffwatch.errors import ExitCode, InputError, RunError
-from cliffwatch.slo.spec import load_slo
+from cliffwatch.slo.spec import load_run_slo
 from cliffwatch.units import parse_seconds, parse_share
 from loadgen.access import Access
 from loadgen.capacity.idle import IdleCheck
@@ -127,7 +127,7 @@ def _plan(settings: Settings, workers: int, probe_duration: str, extra: tuple[st
     options += settings.secrets.arguments("--")
     options += ["--insecure"] if settings.insecure else []
     source = str(settings.slo)
-    return Plan(workload, load_slo(source), source, settings.target, settings.out, duration_s, (*options, *extra))
+    return Plan(workload, load_run_slo(source), source, settings.target, settings.out, duration_s, (*options, *extra))
 
 
 def _limits(plan: Plan, lowest: str, highest: str, precision: str, probes: int) -> Limits:

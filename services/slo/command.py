@@ -14,7 +14,7 @@ import typer
 import uvicorn
 
 from cliffwatch.errors import ExitCode, InputError
-from cliffwatch.slo.spec import load_slo
+from cliffwatch.slo.spec import load_run_slo
 from services.slo.app import create_app
 from services.slo.store import RunStore
 
@@ -37,7 +37,7 @@ def serve(
     Ctrl-C (exit code 130) or SIGTERM (exit code 0) ends it, after the requests under way.
     """
     signal.signal(signal.SIGTERM, _ended)  # uvicorn raises the signal again once it has shut down
-    service = create_app(RunStore(runs), None if slo is None else load_slo(slo))
+    service = create_app(RunStore(runs), None if slo is None else load_run_slo(slo))
     with _listen(host, port) as listener:
         address = _address(listener)
         typer.echo(f"cliffwatch serves {runs} at {address}/ (API: {address}/openapi.json); Ctrl-C ends it")

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any
 
 from cliffwatch.slo.burn import BurnAlert
 from cliffwatch.slo.prometheus.promql import selector, window_text
+from cliffwatch.slo.prometheus.record import Rule
 from cliffwatch.slo.spec import Objective, SloFile
 from cliffwatch.slo.watch import Watch
-
-Rule = dict[str, Any]
 
 
 def percent(target: float) -> str:
@@ -24,7 +22,9 @@ def burn_rule(slo: SloFile, watch: Watch, objective: Objective, labels: dict[str
     ratio = f"{alert.ratio.normalize():f}"
     conditions = [f"{selector(f'cliffwatch_slo:bad:ratio{window}', labels)} > {ratio}" for window in (long, short)]
     bad_events = f"{selector(f'cliffwatch_slo:bad:rate{long}', labels)} * {alert.pair.long_s}"
-    conditions.append(f"{bad_events} >= {watch.min_bad_events}")
+    least = watch.min_bad_events if objective.slices is None else 1  # a bad slice stands for many events
+    conditions.append(f"{bad_events} >= {least}")
+    counted = "slices" if objective.slices else "events"
     groups = ", ".join(f"{label} {{{{ $labels.{label} }}}}" for label in watch.group_by)
     who = f"{slo.name}{f' ({groups})' if groups else ''}"
     return {
@@ -33,7 +33,7 @@ def burn_rule(slo: SloFile, watch: Watch, objective: Objective, labels: dict[str
         "labels": {"severity": alert.pair.severity.value, **labels},
         "annotations": {
             "summary": f"{who}: {objective.label} missed by {{{{ $value | humanizePercentage }}}} of the last {long}",
-            "description": f"Promised to {percent(objective.target)} of events over {watch.period_text}; this burns "
+            "description": f"Promised to {percent(objective.target)} of {counted} over {watch.period_text}; this burns "
             f"the error budget {alert.factor.normalize():.4g} times too fast or more. Budget left: "
             f"{_budget_left(labels, watch)}.",
         },

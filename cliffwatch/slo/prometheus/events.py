@@ -7,13 +7,14 @@ which side an event fell on, and `le` of an edge that does not exist matches not
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cliffwatch.engines.catalog import Engine, Metric, Series, SliSource
 from cliffwatch.errors import InputError
 from cliffwatch.slo.prometheus.promql import le_pattern, selector, summed
 from cliffwatch.slo.sli import Clock
+from cliffwatch.slo.slices import Promql
 from cliffwatch.slo.spec import Objective
 from cliffwatch.slo.watch import TARGET_LABELS, Watch
 from cliffwatch.units import format_seconds
@@ -29,12 +30,15 @@ class Events:
     Attributes:
         metric: what it counts on, for people.
         notes: what the figures leave out.
+        raw_up_to_s: longer windows are sums of the 5-minute records: reading days of raw buckets costs too much, and
+            what was left out then can only be seen in them.
     """
 
     all_of_them: str
     bad: str
     metric: str
     notes: tuple[str, ...] = ()
+    raw_up_to_s: int = 3600
 
     def rate(self, window: str) -> str:
         """Events a second, a group."""
@@ -61,6 +65,8 @@ def events_of(objective: Objective, watch: Watch, *, field: str) -> Events:
     Raises:
         InputError: the engine has no metric for it, or none that can be exact; names the mend.
     """
+    if objective.promql is not None:
+        return _as_written(objective.promql, watch)
     engine = watch.catalog
     source = engine.slis.get(objective.sli.value)  # type: ignore[call-overload]
     if objective.input_tokens or objective.clock is Clock.INTENDED:
@@ -102,12 +108,25 @@ def _refuse_groups(metric: Metric, watch: Watch, objective: Objective) -> None:
             )
 
 
+def engine_rate(metric: str, watch: Watch, patterns: Mapping[str, str] | None = None) -> str:
+    """The rate of some series of an engine over `{window}`."""
+    return f"rate({engine_range(metric, watch, patterns)})"
+
+
+def engine_range(metric: str, watch: Watch, patterns: Mapping[str, str] | None = None) -> str:
+    """Some series of an engine over `{window}`."""
+    return f"{selector(metric, watch.match, patterns)}[{{window}}]"
+
+
+def _as_written(promql: Promql, watch: Watch) -> Events:
+    everything, bad = summed(watch.group_by, promql.all), summed(watch.group_by, promql.bad)
+    note = "counts as the file's own PromQL has it; neither its metrics nor its labels were checked"
+    return Events(everything, f"({bad}) or ({everything}) * 0", "PromQL", (note,))
+
+
 def _counted(source: SliSource, watch: Watch, metric: Metric) -> Events:
     def total(series: Sequence[Series]) -> str:
-        return " + ".join(
-            summed(watch.group_by, f"rate({selector(one.metric, watch.match, one.match)}[{{window}}])")
-            for one in series
-        )
+        return " + ".join(summed(watch.group_by, engine_rate(one.metric, watch, one.match)) for one in series)
 
     everything = total(source.events)
     if len(source.events) > 1:  # a counter that has not counted yet may be absent: it must not take the others away
@@ -127,18 +146,17 @@ def _on_an_edge(objective: Objective, metric: Metric, source: SliSource, watch: 
     edges = sorted({edge for edge in chosen if edge is not None}, reverse=True)
 
     def bucket(edge: float) -> str:
-        return f"rate({selector(f'{metric.name}_bucket', watch.match, {'le': le_pattern(edge)})}[{{window}}])"
+        return engine_rate(f"{metric.name}_bucket", watch, {"le": le_pattern(edge)})
 
     # An instance whose buckets lack the threshold counts by its largest edge below: it may call a good event bad,
     # never a bad one good.
     good = summed(watch.group_by, " or ignoring (le) ".join(bucket(edge) for edge in edges))
-    count = summed(watch.group_by, f"rate({selector(f'{metric.name}_count', watch.match)}[{{window}}])")
+    count = summed(watch.group_by, engine_rate(f"{metric.name}_count", watch))
     bad = f"clamp_min({count} - {good}, 0)"
     everything = count
     if (without := source.without) is not None and without.le is not None:
-        name = f"{without.metric}_bucket"
-        series = selector(name, watch.match, {**without.match, "le": le_pattern(without.le)})
-        everything = f"clamp_min({count} - {summed(watch.group_by, f'rate({series}[{{window}}])')}, 0)"
+        short = engine_rate(f"{without.metric}_bucket", watch, {**without.match, "le": le_pattern(without.le)})
+        everything = f"clamp_min({count} - {summed(watch.group_by, short)}, 0)"
     notes = _notes(metric, source)
     if len(edges) > 1:
         lower = ", ".join(f"{edge:g}" for edge in edges[1:])

@@ -13,15 +13,16 @@ from typing import Any
 
 from cliffwatch.errors import InputError
 from cliffwatch.slo.burn import STANDARD_PAIRS, BurnAlert, burn_alert, error_budget
-from cliffwatch.slo.prometheus.alerts import Rule, burn_rule, percent
+from cliffwatch.slo.prometheus.alerts import burn_rule, percent
 from cliffwatch.slo.prometheus.events import Events, events_of
 from cliffwatch.slo.prometheus.health import health_rules
-from cliffwatch.slo.prometheus.promql import selector, window_text
+from cliffwatch.slo.prometheus.promql import window_text
+from cliffwatch.slo.prometheus.record import BASE_S, Rule, base, record, recorded
+from cliffwatch.slo.prometheus.slices import sliced, throughput
+from cliffwatch.slo.sli import Sli
 from cliffwatch.slo.spec import Objective, SloFile
 from cliffwatch.slo.watch import Watch
 
-BASE_S = 300
-RAW_UP_TO_S = 3600  # longer windows are sums of the 5-minute records: reading days of raw buckets costs too much
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -44,26 +45,60 @@ def compile_rules(slo: SloFile, *, source: str = "SLO file") -> Compiled:
         raise InputError("is missing", file=source, field="watch", allowed="watch: {engine: vllm, match: {job: ...}}")
     notes: list[str] = []
     groups: list[dict[str, Any]] = []
+    seen: set[str] = set()
     for number, objective in enumerate(slo.objectives):
         try:
-            events = events_of(objective, watch, field=f"objectives[{number}]")
+            found = _source(slo, watch, objective, field=f"objectives[{number}]", taken=seen)
         except InputError as error:
             raise InputError(
                 error.message, file=source, field=error.field, value=error.value, allowed=error.allowed
             ) from error
         alerts = [burn_alert(pair, _target(objective), round(watch.period)) for pair in STANDARD_PAIRS]
-        notes += [f"{objective.label}: {note}" for note in (*events.notes, *_mended(alerts, objective))]
-        groups.append(_group(slo, watch, objective, events, alerts))
+        notes += [f"{objective.label}: {note}" for note in (*found.events.notes, *_mended(alerts, objective))]
+        groups.append(_group(slo, watch, objective, found, alerts))
     groups.append({"name": f"{slo.name}-health", "rules": health_rules(slo.name, watch)})
     records = sum("record" in rule for group in groups for rule in group["rules"])
     per = f" for each value of {', '.join(watch.group_by)}" if watch.group_by else ""
     return Compiled(tuple(groups), tuple(dict.fromkeys(notes)), f"{records} series{per}")
 
 
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where an objective's figures come from: records that come before, events in terms of them, its labels."""
+
+    rules: list[Rule]
+    events: Events
+    labels: dict[str, str]
+
+
+def _source(slo: SloFile, watch: Watch, objective: Objective, *, field: str, taken: set[str]) -> Source:
+    labels = {"slo": slo.name, "objective": objective_id(objective)}
+    if labels["objective"] in taken:
+        message = "would share its label `objective` with another"
+        raise InputError(message, field=field, value=labels["objective"], allowed="a `name` of its own for one of them")
+    taken.add(labels["objective"])
+    if objective.sli is Sli.THROUGHPUT and objective.slices is not None:
+        return Source(*throughput(objective.slices, watch, labels, field=field), labels)
+    events = events_of(objective, watch, field=field)
+    if objective.slices is not None:
+        return Source(*sliced(objective.slices, events, labels), labels)
+    return Source([], events, labels)
+
+
 def objective_id(objective: Objective) -> str:
-    """A label value that tells an objective from the others of its file, such as `ttft-2.5s-95pct`."""
+    """A label value that tells an objective from the others of its file: its name, or such as `ttft-2.5s-95pct`."""
+    if objective.name is not None:
+        return objective.name
     threshold = "" if objective.threshold is None else f"-{objective.threshold:g}s"
-    return f"{objective.sli.value}{threshold}-{percent(objective.target).removesuffix(' %')}pct"
+    slices = ""
+    if (one := objective.slices) is not None:
+        what = f"{one.tokens_per_s:g}tps" if one.tokens_per_s is not None else _pct(one.share or 0.0)
+        slices = f"-{what}-in-{window_text(round(one.length))}"
+    return f"{objective.sli.value}{threshold}{slices}-{_pct(objective.target)}"
+
+
+def _pct(share: float) -> str:
+    return f"{percent(share).removesuffix(' %')}pct"
 
 
 def _target(objective: Objective) -> Decimal:
@@ -79,46 +114,43 @@ def _mended(alerts: list[BurnAlert], objective: Objective) -> list[str]:
     ]
 
 
-def _group(slo: SloFile, watch: Watch, objective: Objective, events: Events, alerts: list[BurnAlert]) -> dict[str, Any]:
+def _group(slo: SloFile, watch: Watch, objective: Objective, source: Source, alerts: list[BurnAlert]) -> dict[str, Any]:
     """One group: Prometheus evaluates its rules in order, so that alerts and boards see the same moment."""
-    labels = {"slo": slo.name, "objective": objective_id(objective)}
+    labels = source.labels
     windows = sorted({window for alert in alerts for window in (alert.pair.long_s, alert.pair.short_s)} | {BASE_S})
-    records = [rule for window in windows for rule in _window_rules(window, labels, events)]
+    records = [rule for window in windows for rule in _window_rules(window, labels, source.events)]
     records += _budget_rules(watch, objective, labels)
     burns = [burn_rule(slo, watch, objective, labels, alert) for alert in alerts]
-    return {"name": f"{slo.name}-{labels['objective']}", "rules": [*records, *burns]}
+    return {"name": f"{slo.name}-{labels['objective']}", "rules": [*source.rules, *records, *burns]}
 
 
 def _window_rules(window: int, labels: dict[str, str], events: Events) -> list[Rule]:
     text = window_text(window)
-    all_of_them, bad = (selector(f"cliffwatch_slo:{what}:rate{text}", labels) for what in ("events", "bad"))
-    if window <= RAW_UP_TO_S:
+    all_of_them, bad = (recorded(f"{what}:rate{text}", labels) for what in ("events", "bad"))
+    if window <= max(BASE_S, events.raw_up_to_s):
         expressions = (events.rate(text), events.bad_rate(text))
     else:
-        base = [selector(f"cliffwatch_slo:{what}:rate{window_text(BASE_S)}", labels) for what in ("events", "bad")]
-        expressions = (f"avg_over_time({base[0]}[{text}])", f"avg_over_time({base[1]}[{text}])")
+        expressions = (
+            f"avg_over_time({base('events', labels)}[{text}])",
+            f"avg_over_time({base('bad', labels)}[{text}])",
+        )
     return [
-        _record(f"cliffwatch_slo:events:rate{text}", expressions[0], labels),
-        _record(f"cliffwatch_slo:bad:rate{text}", expressions[1], labels),
-        _record(f"cliffwatch_slo:bad:ratio{text}", f"{bad} / ({all_of_them} > 0)", labels),
+        record(f"events:rate{text}", expressions[0], labels),
+        record(f"bad:rate{text}", expressions[1], labels),
+        record(f"bad:ratio{text}", f"{bad} / ({all_of_them} > 0)", labels),
     ]
 
 
 def _budget_rules(watch: Watch, objective: Objective, labels: dict[str, str]) -> list[Rule]:
     period = watch.period_text
-    base = [selector(f"cliffwatch_slo:{what}:rate{window_text(BASE_S)}", labels) for what in ("events", "bad")]
-    spent = f"sum_over_time({base[1]}[{period}]) / (sum_over_time({base[0]}[{period}]) > 0)"
+    spent = f"sum_over_time({base('bad', labels)}[{period}]) / (sum_over_time({base('events', labels)}[{period}]) > 0)"
     budget = error_budget(_target(objective))
     return [
-        _record(f"cliffwatch_slo:bad:ratio{period}", spent, labels),
-        _record(
-            "cliffwatch_slo:budget_left:ratio",
-            f"1 - {selector(f'cliffwatch_slo:bad:ratio{period}', labels)} / {budget:f}",
+        record(f"bad:ratio{period}", spent, labels),
+        record(
+            "budget_left:ratio",
+            f"1 - {recorded(f'bad:ratio{period}', labels)} / {budget:f}",
             {**labels, "period": period},
         ),
-        _record("cliffwatch_slo:target:ratio", f"vector({_target(objective):f})", {**labels, "period": period}),
+        record("target:ratio", f"vector({_target(objective):f})", {**labels, "period": period}),
     ]
-
-
-def _record(name: str, expression: str, labels: dict[str, str]) -> Rule:
-    return {"record": name, "expr": expression, "labels": labels}
