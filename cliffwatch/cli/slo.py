@@ -6,6 +6,7 @@ from pathlib import Path
 
 import typer
 
+from cliffwatch.cli.slo_proof import prove_slo
 from cliffwatch.errors import InputError
 from cliffwatch.report.words import target
 from cliffwatch.slo.spec import load_slo, presets, slo_text
@@ -101,6 +102,9 @@ def status(
     if watch:
         slo_status.watch(watched, server)
     raise typer.Exit(slo_status.show(watched, server, as_json=as_json))
+
+
+app.command(name="test")(prove_slo)
 
 
 @app.command(name="presets")

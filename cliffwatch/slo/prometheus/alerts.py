@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from cliffwatch.slo.burn import BurnAlert
+from cliffwatch.slo.burn import BurnAlert, WindowPair
 from cliffwatch.slo.prometheus.promql import selector, window_text
 from cliffwatch.slo.prometheus.record import Rule
 from cliffwatch.slo.spec import Objective, SloFile
@@ -14,6 +14,11 @@ from cliffwatch.slo.watch import Watch
 def percent(target: float) -> str:
     """A target as it was written, such as `99.9 %`."""
     return f"{(Decimal(repr(target)) * 100).normalize():f} %"
+
+
+def alert_name(pair: WindowPair) -> str:
+    """Such as `SloBurn1h`, by the long window."""
+    return f"SloBurn{window_text(pair.long_s)}"
 
 
 def burn_rule(slo: SloFile, watch: Watch, objective: Objective, labels: dict[str, str], alert: BurnAlert) -> Rule:
@@ -28,7 +33,7 @@ def burn_rule(slo: SloFile, watch: Watch, objective: Objective, labels: dict[str
     groups = ", ".join(f"{label} {{{{ $labels.{label} }}}}" for label in watch.group_by)
     who = f"{slo.name}{f' ({groups})' if groups else ''}"
     return {
-        "alert": f"SloBurn{long}",
+        "alert": alert_name(alert.pair),
         "expr": "\nand ".join(conditions),
         "labels": {"severity": alert.pair.severity.value, **labels},
         "annotations": {

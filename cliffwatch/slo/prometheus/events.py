@@ -77,14 +77,15 @@ def events_of(objective: Objective, watch: Watch, *, field: str) -> Events:
         allowed = ", ".join(name for name, one in engine.slis.items() if one.metrics)
         message = f"is nothing that {engine.title} exposes: {reason}"
         raise InputError(message, field=f"{field}.sli", value=objective.sli.value, allowed=allowed)
-    metric = _metric(engine, source, watch, f"{field}.sli")
+    metric = metric_of(engine, source, watch, f"{field}.sli")
     _refuse_groups(metric, watch, objective)
     if metric.type == "counter":
         return _counted(source, watch, metric)
     return _on_an_edge(objective, metric, source, watch, f"{field}.threshold")
 
 
-def _metric(engine: Engine, source: SliSource, watch: Watch, field: str) -> Metric:
+def metric_of(engine: Engine, source: SliSource, watch: Watch, field: str) -> Metric:
+    """The metric that an SLI is read from in the engine's version. Raises InputError where that has none."""
     candidates = [engine.metric(name) for name in source.metrics]
     if watch.version is None:
         return candidates[0]
@@ -139,8 +140,8 @@ def _counted(source: SliSource, watch: Watch, metric: Metric) -> Events:
 def _on_an_edge(objective: Objective, metric: Metric, source: SliSource, watch: Watch, field: str) -> Events:
     assert objective.threshold is not None  # noqa: S101  the SLO file's own check
     threshold = in_unit(objective.threshold, metric)
-    layouts = _layouts(metric, watch)
-    chosen = [_edge(layout, threshold) for layout in layouts]
+    layouts = layouts_of(metric, watch)
+    chosen = [edge_under(layout, threshold) for layout in layouts]
     if not any(edge is not None and is_edge(edge, threshold) for edge in chosen):
         raise _off_edge(objective, metric, watch, layouts, threshold, field)
     edges = sorted({edge for edge in chosen if edge is not None}, reverse=True)
@@ -166,7 +167,8 @@ def _on_an_edge(objective: Objective, metric: Metric, source: SliSource, watch: 
     return Events(everything, bad, metric.name, notes)
 
 
-def _layouts(metric: Metric, watch: Watch) -> list[tuple[float, ...]]:
+def layouts_of(metric: Metric, watch: Watch) -> list[tuple[float, ...]]:
+    """Bucket edges that an instance may have, the newest layout first, in the metric's unit."""
     engine = watch.catalog
     if metric.edges in watch.edges:
         return [watch.edges[metric.edges]]
@@ -175,7 +177,7 @@ def _layouts(metric: Metric, watch: Watch) -> list[tuple[float, ...]]:
     return list(reversed(at))
 
 
-def _edge(layout: Sequence[float], threshold: float) -> float | None:
+def edge_under(layout: Sequence[float], threshold: float) -> float | None:
     """The largest edge at or under the threshold."""
     at = bisect_left(layout, threshold * (1 + _TOLERANCE))
     return layout[at - 1] if at else None

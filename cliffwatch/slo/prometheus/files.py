@@ -32,6 +32,11 @@ def rule_file(compiled: Compiled) -> str:
     return head + _dump({"groups": list(compiled.groups)})
 
 
+def test_file(document: dict[str, Any]) -> str:
+    """A file for `promtool test rules`."""
+    return "# Written by cliffwatch slo test; run it with: promtool test rules FILE\n" + _dump(document)
+
+
 def prometheus_rule(compiled: Compiled, name: str) -> str:
     """A PrometheusRule object for the Prometheus operator."""
     return _dump(

@@ -53,7 +53,7 @@ def compile_rules(slo: SloFile, *, source: str = "SLO file") -> Compiled:
             raise InputError(
                 error.message, file=source, field=error.field, value=error.value, allowed=error.allowed
             ) from error
-        alerts = [burn_alert(pair, _target(objective), round(watch.period)) for pair in STANDARD_PAIRS]
+        alerts = burn_alerts(objective, watch)
         notes += [f"{objective.label}: {note}" for note in (*found.events.notes, *_mended(alerts, objective))]
         groups.append(_group(slo, watch, objective, found, alerts))
     groups.append({"name": f"{slo.name}-health", "rules": health_rules(slo.name, watch)})
@@ -83,6 +83,11 @@ def _source(slo: SloFile, watch: Watch, objective: Objective, *, field: str, tak
     if objective.slices is not None:
         return Source(*sliced(objective.slices, events, labels), labels)
     return Source([], events, labels)
+
+
+def burn_alerts(objective: Objective, watch: Watch) -> list[BurnAlert]:
+    """The alerts of an objective, from the fastest burn to the slowest."""
+    return [burn_alert(pair, _target(objective), round(watch.period)) for pair in STANDARD_PAIRS]
 
 
 def objective_id(objective: Objective) -> str:

@@ -1,0 +1,85 @@
+"""Prometheus's own `promtool`, run on generated tests of rules."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+from cliffwatch.errors import InputError, UnreachableError
+
+DEADLINE_S = 300
+_FETCHED = Path(".tools/prometheus/bin/promtool")  # where `make` puts it, beside the project
+_LEAST = "2.42"
+
+
+def find_promtool(given: str) -> str:
+    """The promtool that was given, else of the search path, else of `.tools`. Raises UnreachableError, InputError."""
+    if given:
+        if found := shutil.which(given):
+            return found
+        raise InputError("is no program", field="--promtool", value=given, allowed="the path of an executable promtool")
+    if found := shutil.which("promtool") or shutil.which(Path.cwd() / _FETCHED):
+        return str(found)
+    allowed = f"promtool {_LEAST} or newer, which comes with Prometheus, on the search path or as --promtool PATH"
+    raise UnreachableError("is not on this machine", field="promtool", allowed=allowed)
+
+
+class PromtoolTests:
+    """Test files and the rules they test, in one folder."""
+
+    def __init__(self, program: str, folder: Path, rule_file: str) -> None:
+        self._program = program
+        self._folder = folder
+        self.rule_file = rule_file
+
+    def keep(self, name: str, text: str) -> Path:
+        """Write a file of the folder. Raises InputError where it cannot."""
+        path = self._folder / name
+        try:
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"cannot be written: {error.strerror or error}", file=path) from error
+        return path
+
+    def version(self) -> str:
+        """Such as `3.5.0`; `unknown` where it does not say."""
+        done = self._run("--version")
+        words = (done.stdout + done.stderr).split()
+        return words[words.index("version") + 1].split("+")[0] if "version" in words[:-1] else "unknown"
+
+    def check(self) -> None:
+        """Raises InputError where promtool refuses the rules."""
+        done = self._run("check", "rules", self.rule_file)
+        if done.returncode:
+            raise InputError(f"is refused by promtool: {_said(done)}", file=self._folder / self.rule_file)
+
+    def test(self, name: str, text: str, *, keep: bool = True) -> str:
+        """What promtool printed of expectations that do not hold; empty where all do."""
+        path = self.keep(name, text)
+        done = self._run("test", "rules", name)
+        if not keep:
+            path.unlink()
+        if done.returncode == 0:
+            return ""
+        if "expr: " not in done.stdout + done.stderr:
+            raise InputError(f"promtool could not run it: {_said(done)}", file=path)
+        return done.stdout + done.stderr
+
+    def _run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        try:
+            return subprocess.run(
+                [self._program, *arguments],
+                cwd=self._folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
+                timeout=DEADLINE_S, check=False,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired as error:
+            message = f"did not end within {DEADLINE_S} s; it was stopped"
+            raise UnreachableError(message, file=self._program) from error
+        except OSError as error:
+            raise UnreachableError(f"cannot be started: {error.strerror or error}", file=self._program) from error
+
+
+def _said(done: subprocess.CompletedProcess[str]) -> str:
+    words = " ".join((done.stderr or done.stdout).split())
+    return words[-500:] or f"exit code {done.returncode}"

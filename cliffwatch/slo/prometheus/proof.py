@@ -1,0 +1,217 @@
+"""Alerts proven able to fire: every objective's scenarios, run by promtool, and when each alert fires."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from decimal import Decimal
+from typing import Any, Protocol
+
+from cliffwatch.slo.burn import BurnAlert, error_budget
+from cliffwatch.slo.prometheus.alerts import alert_name
+from cliffwatch.slo.prometheus.feed import feed_of, why_not_fed
+from cliffwatch.slo.prometheus.files import test_file
+from cliffwatch.slo.prometheus.rules import burn_alerts, objective_id
+from cliffwatch.slo.prometheus.scenarios import (
+    TABLE_SHARES,
+    Check,
+    Promise,
+    Sample,
+    Scenario,
+    compared,
+    enough_events,
+    scenarios,
+    table_name,
+)
+from cliffwatch.slo.prometheus.suite import Subject, by_step, document, failures, first_time, first_times, question
+from cliffwatch.slo.sli import Sli
+from cliffwatch.slo.spec import Objective, SloFile
+from cliffwatch.slo.watch import Watch
+from cliffwatch.units import format_seconds
+
+
+class Promtool(Protocol):
+    """Runs `promtool test rules` on a test file beside the rule file."""
+
+    @property
+    def rule_file(self) -> str:
+        """The rule file's name as test files give it."""
+
+    def test(self, name: str, text: str, *, keep: bool = True) -> str:
+        """What it printed of expectations that do not hold; empty where all do.
+
+        Raises:
+            UnreachableError: it did not come to an end.
+            InputError: it refused the rules.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Miss:
+    """An expectation that does not hold.
+
+    Attributes:
+        about: an alert or a record.
+        minute: of the scenario, whose trouble begins at `onset`.
+        expected, seen: in words; `first_s`: when the alert fired first, in seconds after the onset; None: never.
+    """
+
+    scenario: str
+    about: str
+    minute: int
+    onset: int
+    expected: str
+    seen: str
+    first_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """When an alert fires at a share of bad events: `fires_after_s` None is never; `proven`: promtool agrees.
+
+    Where the share is the alert's own threshold, rounding decides, and neither is claimed: `proven` is None.
+    """
+
+    bad: Decimal
+    alert: str
+    fires_after_s: float | None
+    proven: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What was found of one objective; `unproven`: why nothing was tried."""
+
+    objective: Objective
+    key: str
+    alerts: tuple[BurnAlert, ...]
+    table: tuple[Cell, ...] = ()
+    scenarios: tuple[Scenario, ...] = ()
+    misses: tuple[Miss, ...] = ()
+    unproven: str | None = None
+
+    @property
+    def checks(self) -> int:
+        return sum(len(one.expected) for one in self.scenarios)
+
+
+def prove(slo: SloFile, watch: Watch, objective: Objective, promtool: Promtool) -> Proof:
+    """Run all scenarios of an objective that compiles."""
+    if (why := why_not_fed(objective)) is not None:
+        return Proof(objective, objective_id(objective), tuple(burn_alerts(objective, watch)), unproven=why)
+    subject = Subject(feed_of(objective, watch), slo.name, objective_id(objective))
+    promise = _promise(objective, watch)
+    all_of_them = scenarios(promise)
+    misses: list[Miss] = []
+    for step, some in by_step(all_of_them).items():
+        stem = f"{slo.name}-{subject.objective}-every-{step}m"
+        output = promtool.test(f"{stem}.test.yml", test_file(document(promtool.rule_file, step, some, subject)))
+        misses += _misses(stem, step, some, subject, output, promtool)
+    table = tuple(_cells(promise, misses))
+    return Proof(objective, subject.objective, promise.alerts, table, tuple(all_of_them), tuple(misses))
+
+
+def _promise(objective: Objective, watch: Watch) -> Promise:
+    alerts = tuple(burn_alerts(objective, watch))
+    return Promise(
+        alerts,
+        error_budget(Decimal(repr(objective.target))),
+        enough_events(alerts, watch.min_bad_events),
+        failures_counted=objective.sli is Sli.AVAILABILITY,
+        absence_told="running" in watch.catalog.signals,
+        instances="instance" not in watch.match,
+    )
+
+
+def _cells(promise: Promise, misses: Sequence[Miss]) -> Iterator[Cell]:
+    wrong = {(miss.scenario, miss.about) for miss in misses}
+    for share in TABLE_SHARES:
+        for alert in promise.alerts:
+            above, name = compared(share, alert), alert_name(alert.pair)
+            after_s = alert.fires_after_s(float(share)) if above > 0 else None
+            confirmed = (table_name(share, alert if above > 0 else None), name) not in wrong
+            yield Cell(share, name, after_s, confirmed if above else None)
+
+
+def _misses(
+    stem: str, step: int, some: Sequence[Scenario], subject: Subject, output: str, promtool: Promtool
+) -> list[Miss]:
+    """What did not hold; promtool is asked once more when those alerts did fire."""
+    asked = {
+        (question(scenario, each, subject), each.minute): (scenario, each)
+        for scenario in some
+        for each in scenario.expected
+    }
+    wrong = [(*asked[found.asked, found.minute], found.got) for found in failures(output)]
+    alerts = {(scenario.name, each.alert): scenario for scenario, each, _ in wrong if isinstance(each, Check)}
+    first: dict[tuple[str, str], float | None] = {}
+    if alerts:
+        probe = first_times(promtool.rule_file, step, [(one, alert) for (_, alert), one in alerts.items()], subject)
+        output = promtool.test(f"{stem}.seen.yml", test_file(probe), keep=False)
+        seen = {found.asked: found.got for found in failures(output)}
+        first = {
+            (name, alert): seen.get(first_time(alert, scenario, subject)) for (name, alert), scenario in alerts.items()
+        }
+    return [_miss(scenario, each, got, first) for scenario, each, got in wrong]
+
+
+def _miss(
+    scenario: Scenario, each: Check | Sample, got: float | None, first: Mapping[tuple[str, str], float | None]
+) -> Miss:
+    if isinstance(each, Sample):
+        expected = "no sample" if each.value is None else f"{each.value.normalize():f}"
+        seen = "another value" if got == 0 else "no sample" if got is None else f"{got:g}"
+        return Miss(scenario.name, each.record, each.minute, scenario.onset, expected, seen, None)
+    at = first.get((scenario.name, each.alert))
+    first_s = None if at is None else at - 60 * scenario.onset
+    seen = "never firing" if first_s is None else f"firing first {_after(first_s)}"
+    return Miss(scenario.name, each.alert, each.minute, scenario.onset, _wanted(scenario, each), seen, first_s)
+
+
+def _wanted(scenario: Scenario, check: Check) -> str:
+    by = _after(60 * (check.minute - scenario.onset))
+    words = f"{'firing' if check.firing else 'silent'} {by}"
+    return words if check.expected_s is None else f"{words} (turns {_after(check.expected_s)})"
+
+
+def _after(seconds: float) -> str:
+    """A time of a scenario, whose trouble is what people count from."""
+    if not seconds:
+        return "at the onset"
+    return f"{format_seconds(abs(seconds))} {'after' if seconds > 0 else 'before'} the onset"
+
+
+def as_json(slo: str, version: str, proofs: Sequence[Proof]) -> dict[str, Any]:
+    """Everything that was found, durations in seconds, shares as numbers; null: never, or not known."""
+    return {
+        "slo": slo,
+        "promtool": version,
+        "passed": not any(proof.misses for proof in proofs),
+        "objectives": [_objective(proof) for proof in proofs],
+    }
+
+
+def _objective(proof: Proof) -> dict[str, Any]:
+    return {
+        "objective": proof.key,
+        "label": proof.objective.label,
+        "target": proof.objective.target,
+        "unproven": proof.unproven,
+        "alerts": [
+            {
+                "alert": alert_name(alert.pair),
+                "severity": alert.pair.severity.value,
+                "long_s": alert.pair.long_s,
+                "short_s": alert.pair.short_s,
+                "fires_above": float(alert.ratio),
+                "factor": float(alert.factor),
+            }
+            for alert in proof.alerts
+        ],
+        "table": [{**asdict(cell), "bad": float(cell.bad)} for cell in proof.table],
+        "scenarios": [
+            {"scenario": one.name, "says": one.says, "step_s": 60 * one.step, "checks": len(one.expected)}
+            for one in proof.scenarios
+        ],
+        "misses": [asdict(miss) for miss in proof.misses],
+    }

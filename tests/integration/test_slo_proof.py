@@ -1,0 +1,74 @@
+"""`cliffwatch slo test` with the real promtool: compiled rules hold, and where deployed rules are wrong is told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import Command
+from tests.servers.monitoring import PROMETHEUS_BIN, tool
+
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("prometheus_tools")]
+
+PROMTOOL = PROMETHEUS_BIN / "promtool"
+TTFT = "{sli: ttft, threshold: 2.5s, target: 99.9%}"
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+    return Command(capsys, monkeypatch)
+
+
+def slo_file(folder: Path, objective: str, watch: str = "engine: vllm") -> Path:
+    path = folder / "slo.yaml"
+    path.write_text(f"name: chat\nobjectives:\n  - {objective}\nwatch: {{{watch}}}\n")
+    return path
+
+
+def test_the_workbooks_alerts_fire_when_its_arithmetic_says(tmp_path: Path, command: Command) -> None:
+    """99.9 % over 30 days: 14.4, 6, 3, 1 times the budget, over what is bad, of each long window."""
+    ended = command("slo", "test", slo_file(tmp_path, TTFT), "--promtool", PROMTOOL, "--out", tmp_path, "--json")
+    assert ended.code == 0, ended.out
+    found = json.loads(ended.out)
+    (objective,) = found["objectives"]
+    assert [(one["alert"], one["severity"], one["factor"]) for one in objective["alerts"]] == [
+        ("SloBurn1h", "page", 14.4), ("SloBurn6h", "page", 6), ("SloBurn1d", "ticket", 3), ("SloBurn3d", "ticket", 1),
+    ]  # fmt: skip
+    times = {(cell["bad"], cell["alert"]): cell["fires_after_s"] for cell in objective["table"]}
+    assert times[1.0, "SloBurn1h"] == pytest.approx(51.84)
+    assert times[0.02, "SloBurn1h"] == pytest.approx(2592)
+    assert times[0.01, "SloBurn1h"] is None
+    assert times[0.01, "SloBurn3d"] == pytest.approx(25_920)
+    assert all(cell["proven"] for cell in objective["table"])
+    assert (found["passed"], objective["misses"]) == (True, [])
+    for path in tmp_path.glob("*-every-30m.test.yml"):
+        assert "SUCCESS" in tool("promtool", "test", "rules", path)
+
+
+def test_deployed_rules_that_differ_are_told(tmp_path: Path, command: Command) -> None:
+    """Half of the long window's threshold: too soon by half of 7.2 h; the short one stays as it was."""
+    path = slo_file(tmp_path, "{sli: availability, target: 90%}", "engine: triton, match: {instance: a}")
+    rules = tmp_path / "deployed.yml"
+    command("slo", "compile", path, "--out", rules)
+    text = rules.read_text()
+    changed = text.replace(
+        'bad:ratio1d{slo="chat",objective="availability-90pct"} > 0.3',
+        'bad:ratio1d{slo="chat",objective="availability-90pct"} > 0.15',
+    )
+    assert changed != text
+    rules.write_text(changed)
+    ended = command("slo", "test", path, "--promtool", PROMTOOL, "--rules", rules)
+    assert ended.code == 1
+    assert "WRONG chat availability-90pct SloBurn1d, scenario '100 % bad, SloBurn1d': expected silent 7 h" in ended.out
+    assert "seen firing first 3.67 h after the onset" in ended.out
+    assert ended.out.count("WRONG chat") == 1
+
+
+def test_rules_that_promtool_refuses_are_wrong_input(tmp_path: Path, command: Command) -> None:
+    rules = tmp_path / "deployed.yml"
+    rules.write_text("groups: [{name: a, rules: [{record: a, expr: 'sum('}]}]\n")
+    ended = command("slo", "test", slo_file(tmp_path, TTFT), "--promtool", PROMTOOL, "--rules", rules)
+    assert ended.code == 2
+    assert "is refused by promtool: " in ended.err
