@@ -30,7 +30,7 @@ class Figure:
     def reached(self) -> bool | None:
         if self.bar is None:
             return None
-        return self.value <= self.bar if self.wanted == "at most" else self.value >= self.bar
+        return bool(self.value <= self.bar if self.wanted == "at most" else self.value >= self.bar)
 
     def __str__(self) -> str:
         bar = "" if self.bar is None else f"   {self.wanted} {self.bar:g}: {'reached' if self.reached else 'MISSED'}"
