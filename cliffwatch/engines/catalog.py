@@ -135,6 +135,7 @@ class Engine(ConfigModel):
         paths: where its metrics are, the usual first; `port` where it is not the API's.
         labels: role (`model`, `replica`, `tenant`) to label.
         signals: role (see Signal) to metric.
+        awake: series that are 1 while the engine is awake and 0 while it sleeps.
     """
 
     name: str
@@ -150,12 +151,13 @@ class Engine(ConfigModel):
     metrics: tuple[Metric, ...]
     slis: dict[Sli, SliSource] = Field(default_factory=dict)
     signals: dict[Signal, str] = Field(default_factory=dict)
+    awake: Series | None = None
     traps: tuple[str, ...] = ()
 
     @model_validator(mode="after")
     def _refers_to_what_is_there(self) -> Engine:
         names = {metric.name for metric in self.metrics}
-        used = set(self.signals.values())
+        used = {*self.signals.values(), *([self.awake.metric] if self.awake else [])}
         for source in self.slis.values():
             used |= {*source.metrics, *(one.metric for one in (*source.events, *source.bad))}
             used |= {source.without.metric} if source.without else set()

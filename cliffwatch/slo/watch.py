@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from enum import StrEnum
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, model_validator
 
 from cliffwatch.config import ConfigModel
 from cliffwatch.engines.catalog import Edges, Engine, engine, engine_names, version_key
+from cliffwatch.slo.exclude import Exclude, Label
 from cliffwatch.units import Seconds, WholeNumber
 
 DAY_S = 86_400
 TARGET_LABELS = ("job", "instance")  # that Prometheus itself adds
-RESERVED_LABELS = ("slo", "objective", "severity", "le", "quantile", "alertname")  # that the compiled rules use
+RESERVED_LABELS = (
+    "slo",
+    "objective",
+    "severity",
+    "le",
+    "quantile",
+    "alertname",
+    "calendar",
+)  # that the compiled rules use
 SCRAPES_A_WINDOW = 4  # a rate needs two samples; half of the scrapes may be lost
 
-Label = Annotated[str, Field(pattern=r"^[a-zA-Z_][a-zA-Z0-9_]*$", max_length=100)]
 Value = Annotated[str, Field(max_length=500)]
 
 
@@ -39,6 +48,19 @@ def _a_scrape(seconds: float) -> float:
     return seconds
 
 
+class Calendar(StrEnum):
+    """A period of the calendar, in UTC; weeks begin on Monday."""
+
+    WEEK = "week"
+    MONTH = "month"
+    QUARTER = "quarter"
+
+
+# The days that burn rates take a calendar's period for, and the most that it can have.
+_USUAL_DAYS = {Calendar.WEEK: 7, Calendar.MONTH: 30, Calendar.QUARTER: 90}
+_MOST_DAYS = {Calendar.WEEK: 7, Calendar.MONTH: 31, Calendar.QUARTER: 92}
+
+
 class Watch(ConfigModel):
     """The part of an SLO file that Prometheus rules are made from.
 
@@ -48,6 +70,9 @@ class Watch(ConfigModel):
         match: labels that the series must have, with their exact values.
         group_by: one budget for each value of these labels; none: one in all.
         target_labels: labels that the scrape configuration adds, beside job and instance.
+        calendar: the budget is of the calendar's month, week or quarter (UTC) instead of the last `period`.
+        exclude: what no budget is charged for.
+        max_groups: most values of `group_by` that the rules may record; more would be an unbounded label.
         min_bad_events: an alert needs as many in its long window: one failure of five requests pages nobody.
     """
 
@@ -58,8 +83,21 @@ class Watch(ConfigModel):
     group_by: tuple[Label, ...] = ()
     target_labels: tuple[Label, ...] = ()
     period: Annotated[Seconds, AfterValidator(_a_period)] = 30 * DAY_S
+    calendar: Calendar | None = None
+    exclude: Exclude = Exclude()
+    max_groups: Annotated[WholeNumber, Field(ge=1, le=100_000)] = 500
     scrape_interval: Annotated[Seconds, AfterValidator(_a_scrape)] = 15.0
     min_bad_events: Annotated[WholeNumber, Field(ge=1, le=1_000_000)] = 5
+
+    @model_validator(mode="before")
+    @classmethod
+    def _calendars_have_their_period(cls, data: Any) -> Any:
+        if not isinstance(data, dict) or data.get("calendar") not in set(Calendar):
+            return data
+        usual = _USUAL_DAYS[Calendar(data["calendar"])]
+        if data.get("period", usual * DAY_S) != usual * DAY_S:
+            raise ValueError("calendar and period are two lengths of the budget; allowed: one of them")
+        return {**data, "period": usual * DAY_S}
 
     @model_validator(mode="after")
     def _fits_the_engine(self) -> Watch:
@@ -73,7 +111,9 @@ class Watch(ConfigModel):
         for values in self.edges.values():
             Edges(values=values)
         known = self.labels
-        for label in (*self.group_by, *self.match):
+        if self.exclude.sleeping:
+            self._refuse_sleeping()
+        for label in (*self.group_by, *self.match, *self.exclude.labels):
             if label in RESERVED_LABELS:
                 raise ValueError(
                     f"label {label} is one that the rules use; allowed: any but {', '.join(RESERVED_LABELS)}"
@@ -85,6 +125,14 @@ class Watch(ConfigModel):
         if len(set(self.group_by)) < len(self.group_by):
             raise ValueError("group_by names a label twice")
         return self
+
+    def _refuse_sleeping(self) -> None:
+        awake = self.catalog.awake
+        if awake is None:
+            raise ValueError(f"exclude.sleeping: {self.catalog.title} does not tell whether it sleeps; leave it out")
+        metric = self.catalog.metric(awake.metric)
+        if self.version is not None and not metric.in_version(self.version):
+            raise ValueError(f"exclude.sleeping: {metric.name} is there since {metric.since}, not in {self.version}")
 
     @property
     def catalog(self) -> Engine:
@@ -98,4 +146,11 @@ class Watch(ConfigModel):
 
     @property
     def period_text(self) -> str:
-        return f"{round(self.period / DAY_S)}d"
+        """Such as `30d`, or `month`: part of the names of records."""
+        return self.range_text if self.calendar is None else self.calendar.value
+
+    @property
+    def range_text(self) -> str:
+        """As a range of PromQL, such as `30d`: at least the whole period."""
+        days = round(self.period / DAY_S) if self.calendar is None else _MOST_DAYS[self.calendar]
+        return f"{days}d"

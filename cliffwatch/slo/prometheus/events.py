@@ -7,16 +7,17 @@ which side an event fell on, and `le` of an edge that does not exist matches not
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cliffwatch.engines.catalog import Engine, Metric, Series, SliSource
 from cliffwatch.errors import InputError
-from cliffwatch.slo.prometheus.promql import le_pattern, selector, summed
+from cliffwatch.slo.prometheus.promql import le_pattern, summed
+from cliffwatch.slo.prometheus.series import engine_rate, labels_of
 from cliffwatch.slo.sli import Clock
 from cliffwatch.slo.slices import Promql
 from cliffwatch.slo.spec import Objective
-from cliffwatch.slo.watch import TARGET_LABELS, Watch
+from cliffwatch.slo.watch import Watch
 from cliffwatch.units import format_seconds
 
 _TOLERANCE = 1e-9
@@ -97,31 +98,21 @@ def metric_of(engine: Engine, source: SliSource, watch: Watch, field: str) -> Me
 
 
 def _refuse_groups(metric: Metric, watch: Watch, objective: Objective) -> None:
-    own = () if metric.own_labels else tuple(watch.catalog.labels.values())
-    has = {*own, *metric.labels, *TARGET_LABELS, *watch.target_labels}
-    for label in (*watch.group_by, *watch.match):
+    has = labels_of(metric, watch)
+    for label in (*watch.group_by, *watch.match, *watch.exclude.labels):
         if label not in has:
             raise InputError(
-                f"has no label {label}, which {objective.sli.value} is to be grouped or matched by",
+                f"has no label {label}, which {objective.sli.value} is to be grouped, matched or excluded by",
                 field="watch",
                 value=metric.name,
                 allowed=f"{', '.join(sorted(has))}; or a file of its own for {objective.sli.value}",
             )
 
 
-def engine_rate(metric: str, watch: Watch, patterns: Mapping[str, str] | None = None) -> str:
-    """The rate of some series of an engine over `{window}`."""
-    return f"rate({engine_range(metric, watch, patterns)})"
-
-
-def engine_range(metric: str, watch: Watch, patterns: Mapping[str, str] | None = None) -> str:
-    """Some series of an engine over `{window}`."""
-    return f"{selector(metric, watch.match, patterns)}[{{window}}]"
-
-
 def _as_written(promql: Promql, watch: Watch) -> Events:
     everything, bad = summed(watch.group_by, promql.all), summed(watch.group_by, promql.bad)
-    note = "counts as the file's own PromQL has it; neither its metrics nor its labels were checked"
+    note = "counts as the file's own PromQL has it; its metrics and labels were not checked, and of "
+    note += "exclude only maintenance reaches it"
     return Events(everything, f"({bad}) or ({everything}) * 0", "PromQL", (note,))
 
 

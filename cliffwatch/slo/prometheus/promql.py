@@ -34,10 +34,15 @@ def le_pattern(edge: float) -> str:
     return "|".join(dict.fromkeys(spellings))
 
 
-def selector(metric: str, labels: Mapping[str, str], patterns: Mapping[str, str] | None = None) -> str:
-    """`metric{label="value",other=~"pattern"}`."""
-    parts = [f"{label}={quoted(value)}" for label, value in labels.items()]
-    parts += [f"{label}=~{quoted(pattern)}" for label, pattern in (patterns or {}).items()]
+def selector(
+    metric: str,
+    labels: Mapping[str, str],
+    patterns: Mapping[str, str] | None = None,
+    without: Mapping[str, str] | None = None,
+) -> str:
+    """`metric{label="value",other=~"pattern",another!~"pattern"}`."""
+    kinds = (("=", labels), ("=~", patterns or {}), ("!~", without or {}))
+    parts = [f"{label}{operator}{quoted(value)}" for operator, given in kinds for label, value in given.items()]
     return metric + ("{" + ",".join(parts) + "}" if parts else "")
 
 

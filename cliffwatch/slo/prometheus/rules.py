@@ -14,7 +14,9 @@ from typing import Any
 from cliffwatch.errors import InputError
 from cliffwatch.slo.burn import STANDARD_PAIRS, BurnAlert, burn_alert, error_budget
 from cliffwatch.slo.prometheus.alerts import burn_rule, percent
+from cliffwatch.slo.prometheus.calendar import period_sums
 from cliffwatch.slo.prometheus.events import Events, events_of
+from cliffwatch.slo.prometheus.exclusions import excluded
 from cliffwatch.slo.prometheus.health import health_rules
 from cliffwatch.slo.prometheus.promql import window_text
 from cliffwatch.slo.prometheus.record import BASE_S, Rule, base, record, recorded
@@ -78,11 +80,13 @@ def _source(slo: SloFile, watch: Watch, objective: Objective, *, field: str, tak
         raise InputError(message, field=field, value=labels["objective"], allowed="a `name` of its own for one of them")
     taken.add(labels["objective"])
     if objective.sli is Sli.THROUGHPUT and objective.slices is not None:
-        return Source(*throughput(objective.slices, watch, labels, field=field), labels)
-    events = events_of(objective, watch, field=field)
-    if objective.slices is not None:
-        return Source(*sliced(objective.slices, events, labels), labels)
-    return Source([], events, labels)
+        rules, events = throughput(objective.slices, watch, labels, field=field)
+    else:
+        rules, events = [], events_of(objective, watch, field=field)
+        if objective.slices is not None:
+            rules, events = sliced(objective.slices, events, labels)
+    reach_s = BASE_S if objective.slices is None else round(objective.slices.length)
+    return Source(rules, excluded(events, watch, reach_s=reach_s), labels)
 
 
 def burn_alerts(objective: Objective, watch: Watch) -> list[BurnAlert]:
@@ -148,9 +152,13 @@ def _window_rules(window: int, labels: dict[str, str], events: Events) -> list[R
 
 def _budget_rules(watch: Watch, objective: Objective, labels: dict[str, str]) -> list[Rule]:
     period = watch.period_text
-    spent = f"sum_over_time({base('bad', labels)}[{period}]) / (sum_over_time({base('events', labels)}[{period}]) > 0)"
+    before, everything, failed = period_sums(watch, labels)
+    spent = f"{failed} / ({everything} > 0)"
+    if watch.calendar is not None:
+        spent = f"max without (calendar) ({spent})"
     budget = error_budget(_target(objective))
     return [
+        *before,
         record(f"bad:ratio{period}", spent, labels),
         record(
             "budget_left:ratio",

@@ -11,9 +11,10 @@ from dataclasses import replace
 from decimal import Decimal
 
 from cliffwatch.errors import InputError
-from cliffwatch.slo.prometheus.events import Events, engine_range, engine_rate
+from cliffwatch.slo.prometheus.events import Events
 from cliffwatch.slo.prometheus.promql import summed, window_text
 from cliffwatch.slo.prometheus.record import BASE_S, Rule, record, recorded
+from cliffwatch.slo.prometheus.series import engine_range, engine_rate
 from cliffwatch.slo.slices import Slices
 from cliffwatch.slo.watch import Watch
 
