@@ -6,6 +6,7 @@ from pathlib import Path
 
 import typer
 
+from cliffwatch.cli.console import console
 from cliffwatch.compare.comparable import REFUSED
 from cliffwatch.compare.compare import DEFAULT_ALPHA, DEFAULT_POINTS, DEFAULT_THRESHOLD, Rule
 from cliffwatch.compare.result import Change, Comparison
@@ -15,7 +16,6 @@ from cliffwatch.units import parse_share
 
 app = typer.Typer(add_completion=False)
 MAX_ALPHA = 0.5
-LOG_WIDTH = 120
 _ALLOWED = ", ".join(REFUSED)
 
 
@@ -96,11 +96,6 @@ def _show(compared: Comparison, *, as_json: bool) -> None:
     if as_json:
         typer.echo(compared.model_dump_json(indent=2))
         return
-    from rich.console import Console
-
     from cliffwatch.compare.table import render
 
-    console = Console(highlight=False)
-    if not console.is_terminal:  # a log or a file has room; only a terminal's own width is a limit
-        console.width = max(console.width, LOG_WIDTH)
-    console.print(render(compared))
+    console().print(render(compared))

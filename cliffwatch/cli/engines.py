@@ -9,6 +9,7 @@ from typing import Any
 
 import typer
 
+from cliffwatch.cli.console import console
 from cliffwatch.cli.fetch import fetch
 from cliffwatch.engines.catalog import Engine, Metric, engine, engines
 from cliffwatch.engines.detect import Detection, SliSupport, detect
@@ -166,14 +167,10 @@ def _print_json(value: object) -> None:
 
 def _print_table(head: list[str], rows: list[list[str]]) -> None:
     from rich import box
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(highlight=False)
-    if not console.is_terminal:  # a log or a file has room; only a terminal's own width is a limit
-        console.width = max(console.width, 160)
     table = Table(*head, box=box.SIMPLE_HEAD, pad_edge=False)
     for row in rows:
         table.add_row(*(Text(cell, overflow="fold") for cell in row))
-    console.print(table)
+    console().print(table)

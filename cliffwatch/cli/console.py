@@ -1,0 +1,20 @@
+"""Where tables are printed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+LOG_COLUMNS = 160
+
+
+def console() -> Console:
+    """Standard output. Only a terminal's own width is a limit; a log or a file has room for whole tables."""
+    from rich.console import Console
+
+    made = Console(highlight=False)
+    if not made.is_terminal:
+        made.width = max(made.width, LOG_COLUMNS)
+    return made
