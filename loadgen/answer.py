@@ -43,9 +43,11 @@ class StreamSink:
 
     Attributes:
         retry_after_s: how long the server asked to be left alone, where it did; known with the result.
+        headers: of the answer, names in small letters; None before it.
     """
 
     retry_after_s: float | None = None
+    headers: dict[str, str] | None = None
 
     def __init__(self, dialect: Reading, batch: int, max_tokens: int) -> None:
         self.status: int | None = None
@@ -65,7 +67,7 @@ class StreamSink:
         """Nobody waits for it."""
 
     def head(self, status: int, headers: dict[str, str]) -> None:
-        self.status = status
+        self.status, self.headers = status, headers
         kind = headers.get("content-type", "").lower()
         if status != 200 or "json" in kind or "html" in kind:
             self._body = BodySink(MAX_BODY_BYTES if status != 200 else MAX_WHOLE_BYTES)

@@ -79,6 +79,8 @@ def run(
         "", "--worker-metrics", metavar="[HOST:]PORT", help="The same of each worker here, at PORT, PORT + 1 and so on."
     ),
     on_worker_loss: str = typer.Option("", metavar=OPTIONS["on-worker-loss"][0], help=help_of("on-worker-loss")),
+    replica_header: str = typer.Option("", "--replica-header", metavar="NAME", help=help_of("replica-header")),
+    replicas: str = typer.Option("", metavar=OPTIONS["replicas"][0], help=help_of("replicas")),
     calibrated: bool = typer.Option(False, "--calibrate", help="Measure this host's own bias first (under 10 s)."),
     recover: str = typer.Option(
         "", metavar="DIR", help="Close a run that was killed or met a full disk; sends nothing."
@@ -98,6 +100,7 @@ def run(
         "workload": workload, "target": target, "out": out, "slo": slo, "model": model, "endpoint": endpoint,
         "tokenizer": tokenizer, "ca_file": ca_file, "insecure": insecure or None, "duration": duration, "rate": rate,
         "drain": drain, "metrics": metrics, "metrics_linger": metrics_linger, "on_worker_loss": on_worker_loss,
+        "replica_header": replica_header, "replicas": replicas,
     }  # fmt: skip
     secret_files = {
         "token_file": token_file, "basic_auth_file": basic_auth_file, "headers_file": headers_file,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import chain
 from time import monotonic_ns
 from typing import Any, NamedTuple, Protocol
@@ -33,7 +34,7 @@ class Attempt(NamedTuple):
 class Delivery(msgspec.Struct, frozen=True, gc=False):
     """How a logical request ended, told by its last attempt. `attempts` are all of them, where there were several.
 
-    `reading` is what the last one's answer was read by.
+    `reading` is what the last one's answer was read by, `headers` are that answer's, None where there was none.
     """
 
     transfer: Transfer
@@ -42,6 +43,7 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
     reading: Reading
     attempts: tuple[Attempt, ...] = ()
     cancel_after_s: float | None = None
+    headers: Mapping[str, str] | None = None
 
 
 class Wire(Protocol):
@@ -74,7 +76,7 @@ class Once:
         reading = reading_of(plan)
         sink = StreamSink(reading, plan.batch, plan.output_tokens)
         transfer = self._wire.send(request, sink)
-        return Delivery(transfer, sink.result(transfer), sink.status, reading)
+        return Delivery(transfer, sink.result(transfer), sink.status, reading, headers=sink.headers)
 
 
 class _Left(Cancelled):
@@ -174,7 +176,7 @@ class Persistent:
             reading = reading_of(plan)  # of each attempt anew: only the last one's answer is heard
             sink = _WatchedSink(plan, reading, at_send, at_first)
             transfer = self._wire.send(request, sink)
-            delivery = Delivery(transfer, sink.result(transfer), sink.status, reading)
+            delivery = Delivery(transfer, sink.result(transfer), sink.status, reading, headers=sink.headers)
             attempts.append(_attempt(delivery))
             first_ns = attempts[0].sent_ns or begun_ns
             for alarm in at_send:  # a first attempt that could not be sent begins the time as well
@@ -211,7 +213,8 @@ def _given_up(last: Delivery, end: Cancelled) -> Delivery:
     if end.outcome is not Outcome.CANCELLED:
         return last
     transfer = Transfer(monotonic_ns(), end.outcome, end.message, last.transfer.connect_ns, last.transfer.sent_ns)
-    return Delivery(transfer, StreamResult(outcome=end.outcome, error=end.message), last.status, last.reading)
+    result = StreamResult(outcome=end.outcome, error=end.message)
+    return Delivery(transfer, result, last.status, last.reading, headers=last.headers)
 
 
 def _attempt(delivery: Delivery) -> Attempt:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import base64
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from cliffwatch.errors import InputError
+from cliffwatch.http_header import HEADER_NAME
 
 TOKEN_VARIABLES = ("CLIFFWATCH_API_KEY", "OPENAI_API_KEY")
 BASIC_VARIABLE = "CLIFFWATCH_BASIC_AUTH"
@@ -22,7 +22,6 @@ HEADERS_VARIABLE = "CLIFFWATCH_HEADERS"
 KEY_PASSWORD_VARIABLE = "CLIFFWATCH_CLIENT_KEY_PASSWORD"
 _MAX_SECRET_BYTES = 16_384
 _MAX_HEADERS = 32
-_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 _AUTHORIZATION = "authorization"
 # what each request says anyway, and what belongs to the connection
 _OURS = frozenset(
@@ -128,7 +127,7 @@ def _further_headers(file: Path | None, environment: Mapping[str, str]) -> tuple
     for number, line in enumerate(lines, 1):
         name, colon, value = line.partition(":")
         name, value = name.strip(), value.strip()
-        if not colon or not _HEADER_NAME.fullmatch(name) or not value.isascii() or not value.isprintable():
+        if not colon or not HEADER_NAME.fullmatch(name) or not value.isascii() or not value.isprintable():
             raise InputError(f"line {number} is no header", file=source, allowed="NAME: VALUE in printable ASCII")
         if name.lower() in _OURS or name.lower() in names:
             what = "is given twice" if name.lower() in names else "is written by cliffwatch itself"

@@ -66,6 +66,7 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     drain_s: float
     edges: dict[str, tuple[float, ...]]  # of live histograms, by figure
     count_rows: bool  # for the master's live metrics
+    replica_header: str | None = None  # of answers: names the replica
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,7 @@ class Preparation:
             drain_s=self.settings.drain_s,
             edges=self.edges(),
             count_rows=self.settings.metrics is not None,
+            replica_header=None if self.settings.replicas is None else self.settings.replicas.header,
         )
 
     def tightest_s(self) -> dict[str, float]:
@@ -147,6 +149,7 @@ class Preparation:
             host={"name": platform.node(), "system": platform.platform(), "cpus": str(os.cpu_count())},
             calibration=self.calibration,
             tightest_s=self.tightest_s(),
+            replicas=self.settings.replicas,
             warnings=self.notes,
         )
 

@@ -135,6 +135,7 @@ def preparation_of(
             insecure=assignment.insecure,
             drain_s=assignment.drain_s,
             on_worker_loss=choice,
+            replicas=manifest.replicas,
         ),
         workload=check_config(assignment.workload, Workload, source=str(run_dir / PROGRESS_FILE)),
         workload_text="",

@@ -14,15 +14,20 @@ from loadgen.composer import Composer, Prepared
 from loadgen.connection import Transfer
 from loadgen.conversation import Listening, next_turn
 from loadgen.delivery import Courier, Delivery
+from loadgen.replica_names import ReplicaNames
 
 
 class Sender:
     """Sends and records requests of one run."""
 
-    def __init__(self, *, courier: Courier, composer: Composer, worker: int) -> None:
+    def __init__(
+        self, *, courier: Courier, composer: Composer, worker: int, replicas: ReplicaNames | None = None
+    ) -> None:
+        """`replicas` tells which replica answered, where that is asked."""
         self._courier = courier
         self._composer = composer
         self._worker = worker
+        self._replicas = replicas
         self._following: dict[int, Prepared] = {}
 
     def prepare(self, planned: PlannedRequest) -> Prepared:
@@ -61,6 +66,7 @@ class Sender:
             warnings=_warnings(prepared, transfer, result),
             bytes_received=transfer.bytes_received,
             attempts=1,
+            replica=None if self._replicas is None else self._replicas.of(delivery.headers),
         )
         if delivery.attempts or delivery.cancel_after_s is not None:
             row = _with_attempts(row, delivery, t0_ns)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cliffwatch.errors import InputError
+from cliffwatch.records.replicas import Replicas
 from cliffwatch.units import parse_seconds
 from cliffwatch.workload.arrival_parts import SteadyArrivals
 from cliffwatch.workload.spec import ENDPOINTS, Workload, load_workload, with_changes
@@ -36,6 +37,8 @@ OPTIONS: dict[str, tuple[str, str]] = {
         "lost|redistribute",
         "What a worker that dies had still to send: counted as lost (unless given), or sent by the others.",
     ),
+    "replica-header": ("NAME", "Response header that names the replica that answered, such as X-Served-By."),
+    "replicas": ("N|NAME,NAME", "How many replicas must answer, or their names; with --replica-header."),
     "drain": ("TIME", f"How long requests in flight may go on when a run is stopped early ({DEFAULT_DRAIN})."),
 }
 
@@ -66,6 +69,7 @@ class Settings:
     metrics: str | None = None
     metrics_linger_s: float = 15.0
     on_worker_loss: str = WORKER_LOSS[0]
+    replicas: Replicas | None = None
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Settings:
@@ -84,7 +88,8 @@ class Settings:
         drain_s = _seconds("--drain", given.pop("drain", DEFAULT_DRAIN))
         linger_s = _seconds("--metrics-linger", given.pop("metrics_linger", DEFAULT_LINGER))
         secrets = SecretFiles.of({name: given.pop(name, None) for name in SECRET_NAMES})
-        return cls(**given, secrets=secrets, drain_s=drain_s, metrics_linger_s=linger_s)
+        replicas = Replicas.of(given.pop("replica_header", None), given.pop("replicas", None))
+        return cls(**given, secrets=secrets, drain_s=drain_s, metrics_linger_s=linger_s, replicas=replicas)
 
     def read_workload(self) -> Workload:
         """The workload file with this run's changes. Raises InputError."""

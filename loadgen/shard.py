@@ -33,6 +33,7 @@ from loadgen.identity import SecretFiles
 from loadgen.lease import Lease
 from loadgen.preparation import Assignment
 from loadgen.procfs import Process, raise_file_limit
+from loadgen.replica_names import ReplicaNames
 from loadgen.room import check_room, file_room
 from loadgen.sender import Sender
 from loadgen.shipping import Shipper
@@ -75,7 +76,13 @@ class Shard:
             run_id=assignment.run_id,
             tenant_headers={tenant.name: tenant.header for tenant in workload.tenants or ()},
         )
-        sender = Sender(courier=courier_for(workload, self._transport), composer=composer, worker=assignment.shard)
+        header = assignment.replica_header
+        sender = Sender(
+            courier=courier_for(workload, self._transport),
+            composer=composer,
+            worker=assignment.shard,
+            replicas=None if header is None else ReplicaNames(header),
+        )
         plans = _from_first(shared_plans(workload, assignment.ids), assignment.ids.start)
         self._dispatcher = Dispatcher(workload, plans, sender, self.tally, users=users, lease=lease)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from cliffwatch.records.manifest import CheckResult, Manifest, VerdictState
@@ -11,10 +11,14 @@ from cliffwatch.records.sending import Sending
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known of a run beside its rows; `sending` is None in a closed loop."""
+    """What is known of a run beside its rows; `sending` is None in a closed loop.
+
+    `answers` are those of the measured phase by replica, None where nobody asked or the run still goes on.
+    """
 
     manifest: Manifest
     sending: Sending | None
+    answers: Mapping[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

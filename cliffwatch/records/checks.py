@@ -6,7 +6,7 @@ from cliffwatch.records.check import Check
 from cliffwatch.records.figures import FIGURES
 from cliffwatch.records.health import Health
 from cliffwatch.records.schema import Outcome
-from cliffwatch.records.sources import bias, compared, files, ports, sent, swapped, worst
+from cliffwatch.records.sources import bias, compared, files, ports, sent, swapped, unseen_replicas, worst
 
 _MEASURED = "FILTER (phase = 'measured')"
 _OK = f"FILTER (phase = 'measured' AND outcome = '{Outcome.OK.value}')"
@@ -73,6 +73,11 @@ CHECKS: tuple[Check, ...] = (
         "prompt length unknown", "share of prompts whose length the server did not say", "share", 0.5, None,
         "the server did not say how long {value:.0%} of the prompts were, so their length is not confirmed",
         sql=f"sum((server_input_tokens IS NULL)::INTEGER) {_OK} / nullif({_COUNT_OK}, 0)", n_sql=_COUNT_OK,
+    ),
+    Check(
+        "unseen replicas", "expected replicas that gave no answer in the measured phase", "", 1, None,
+        "{value:.0f} of the replicas gave no answer ({where}): the figures are those of the others",
+        fact=unseen_replicas,
     ),
     Check(
         "loop lag", "P99 of how late the event loop was for a probe, worst worker", "s", 0.05, 1.0,

@@ -12,6 +12,7 @@ from cliffwatch.errors import RunError
 from cliffwatch.records.calibration import Calibration
 from cliffwatch.records.clock import WorkerClock
 from cliffwatch.records.health import Health
+from cliffwatch.records.replicas import Replicas
 from cliffwatch.records.schema import Outcome
 
 FORMAT = 1
@@ -137,6 +138,7 @@ class Manifest(_Part):
     verdict: Verdict | None = None
     calibration: Calibration | None = None
     tightest_s: dict[str, float] = {}  # of the run's own SLO file: the shortest threshold on `ttft` and on `itl`
+    replicas: Replicas | None = None  # None: nobody asked which replica answered
     prompt_method: str
     cost: Cost | None = None
     versions: dict[str, str] = {}

@@ -125,7 +125,7 @@ def check_file(path: Path) -> pq.FileMetaData:
     """Read a shard's footer and compare its columns; one that an older version wrote may lack the later ones.
 
     Raises:
-        RunError: the file is truncated, damaged, or has not the columns of a run.
+        RunError: the file is truncated, damaged, or has other columns than a run.
         FileNotFoundError: it is gone.
     """
     with naming(path):
@@ -134,6 +134,9 @@ def check_file(path: Path) -> pq.FileMetaData:
     missing = [name for name in ARROW_SCHEMA.names if name not in schema.names and name not in LATER_COLUMNS]
     if missing:
         raise RunError("lacks columns of a run", file=path, field=", ".join(missing[:5]))
+    foreign = [name for name in schema.names if name not in ARROW_SCHEMA.names]
+    if foreign:
+        raise RunError("has a column that no run has: damaged, or a later version's", file=path, value=foreign[0])
     return metadata
 
 

@@ -111,6 +111,7 @@ class RequestRow(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defau
     attempt_outcomes: list[Outcome] | None = None
     attempt_statuses: list[int | None] | None = None
     cancel_after_s: float | None = None  # when its user was to leave, as planned; since what, the workload says
+    replica: str | None = None  # the one that gave the last attempt's answer, where a header said so
 
     @property
     def first_sent_ns(self) -> int | None:
@@ -164,6 +165,7 @@ ARROW_SCHEMA = pa.schema(
         pa.field("attempt_outcomes", pa.list_(pa.string())),
         pa.field("attempt_statuses", pa.list_(pa.int16())),
         pa.field("cancel_after_s", pa.float64()),
+        pa.field("replica", _TEXT),
         # The one derived column: finding the longest gap of each of a million rows would mean to read every gap.
         pa.field("max_gap_us", pa.uint32()),
     ],
@@ -172,6 +174,6 @@ ARROW_SCHEMA = pa.schema(
 
 # Columns that came after the first runs were written: in a run without them they are null.
 LATER_COLUMNS = frozenset(
-    {"tenant", "priority", "session", "turn", "attempts", "cancel_after_s"}
+    {"tenant", "priority", "session", "turn", "attempts", "cancel_after_s", "replica"}
     | {f"attempt_{name}" for name in ("sent_ns", "ended_ns", "outcomes", "statuses")}
 )

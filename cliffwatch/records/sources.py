@@ -9,6 +9,8 @@ from cliffwatch.records.clock import WorkerClock
 from cliffwatch.records.health import Health
 from cliffwatch.records.sending import Sending
 
+_SHOWN = 5  # names in a message
+
 
 def worst(field: Callable[[Health], float | None], n: Callable[[Health], int] | None = None) -> Source:
     """The highest value among the workers that know theirs. `n` counts a worker's values, else it is the workers."""
@@ -81,6 +83,20 @@ def sent(field: Callable[[Sending], float | None], n: Callable[[Sending], int]) 
         return Found(value, n(facts.sending), unknown="too few requests, or not this kind of arrivals")
 
     return look
+
+
+def unseen_replicas(facts: Facts) -> Found:
+    """How many of the expected replicas gave no answer."""
+    asked, answers = facts.manifest.replicas, facts.answers
+    if asked is None or answers is None:
+        return Found(None, unknown="not known: cliffwatch run --replica-header NAME --replicas N")
+    if not answers:
+        return Found(None, 0, unknown=f"no answer had a header {asked.header}")
+    if asked.expected is None:
+        return Found(None, unknown="how many there are was not said: --replicas")
+    named = ", ".join(asked.missing(answers)[:_SHOWN])
+    where = named or f"{len(answers)} of {asked.expected} answered"
+    return Found(asked.unseen(answers), sum(answers.values()), where, "too few answers to tell it from chance")
 
 
 def bias(figure: str) -> Source:

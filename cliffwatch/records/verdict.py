@@ -7,6 +7,7 @@ import duckdb
 from cliffwatch.records.check import Check, Facts
 from cliffwatch.records.checks import CHECKS
 from cliffwatch.records.manifest import CheckResult, Manifest, Reason, RunState, Verdict, VerdictState
+from cliffwatch.records.replicas import count_answers
 from cliffwatch.records.sending import measure_sending
 
 
@@ -38,7 +39,8 @@ def _facts(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> list[Ch
     if manifest.open_loop:
         kind = (manifest.workload.get("arrivals") or {}).get("kind")
         sending = measure_sending(connection, poisson=kind == "poisson")
-    facts = Facts(manifest, sending)
+    answers = None if manifest.replicas is None else count_answers(connection)
+    facts = Facts(manifest, sending, answers)
     return [_look(check, facts) for check in CHECKS if check.fact is not None]
 
 

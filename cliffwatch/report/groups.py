@@ -27,6 +27,7 @@ class Grouping(StrEnum):
     BATCH = "batch"
     CACHE = "cache"
     WORKER = "worker"
+    REPLICA = "replica"
 
 
 class GroupSummary(BaseModel):

@@ -89,7 +89,7 @@ def _environment() -> Environment:
     }  # fmt: skip
     environment.globals |= {
         "interval": words.interval, "seconds_interval": words.seconds_interval, "settling": words.settling,
-        "retries": words.retries, "cancellations": words.cancellations,
+        "retries": words.retries, "cancellations": words.cancellations, "replicas": words.replicas,
         "INTERVAL_NOTE": words.INTERVAL_NOTE, "SETTLING_NOTE": words.SETTLING_NOTE,
         "price_figures": words.price_figures, "bias": words.bias, "checked": words.checked, "trusted": words.trusted,
         "limit": words.limit, "STATUS": words.STATUS,

@@ -8,10 +8,20 @@ from typing import Any
 import duckdb
 
 from cliffwatch.report.query import row, rows
+from cliffwatch.slo.judgement import Quantile
 from cliffwatch.stats.clusters import WINDOWS, inflation
 from cliffwatch.stats.order import order_ranks
 
 CONFIDENCE = 0.95
+
+
+class SureQuantile(Quantile):
+    """A percentile with its 95 % interval, in seconds: null where the sample is too small (docs/comparison.md)."""
+
+    low: float | None = None
+    high: float | None = None
+
+
 Key = tuple[str, float]  # figure, p
 Wanted = Mapping[Key, tuple[float, int]]  # the percentile's value and its n
 Intervals = dict[Key, tuple[float, float]]

@@ -1,4 +1,4 @@
-"""Queries over the view `requests`, put together from names and numbers of this project's own tables only."""
+"""Queries over the view `requests`, put together from names and numbers of this project's own tables, and literals."""
 
 from __future__ import annotations
 
@@ -19,6 +19,11 @@ def rows(connection: duckdb.DuckDBPyConnection, columns: str, condition: str, ta
 def row(connection: duckdb.DuckDBPyConnection, columns: str, condition: str) -> tuple[Any, ...]:
     """The one row of aggregates over `requests`."""
     return rows(connection, columns, condition)[0]
+
+
+def literal(text: str) -> str:
+    """A text as SQL: no character but the quote has a meaning in a DuckDB literal."""
+    return "'" + text.replace("'", "''") + "'"
 
 
 def ok_in(phase: Phase | None) -> str:

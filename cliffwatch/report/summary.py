@@ -18,11 +18,12 @@ from cliffwatch.records.reader import RunReader
 from cliffwatch.records.schema import FAILURES, Outcome, Phase
 from cliffwatch.report.clients import TRIED_AGAIN, Cancellations, Retries, count_cancellations, count_retries
 from cliffwatch.report.groups import Grouping, GroupSummary, group
-from cliffwatch.report.intervals import Intervals, percentile_intervals
+from cliffwatch.report.intervals import Intervals, SureQuantile, percentile_intervals
 from cliffwatch.report.query import ok_in, row, rows
+from cliffwatch.report.replicas import ReplicasSummary, summarize_replicas
 from cliffwatch.report.settling import Settling, settle
 from cliffwatch.slo.judge import judge, partial_note, price_of
-from cliffwatch.slo.judgement import Judgement, Quantile
+from cliffwatch.slo.judgement import Judgement
 from cliffwatch.slo.quantiles import PERCENTILES, quantiles
 from cliffwatch.slo.spec import SloFile, load_slo
 
@@ -48,13 +49,6 @@ BIASED = {"ttft_user_s": "ttft", "ttft_s": "ttft", "itl_s": "itl"}
 
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True)
-
-
-class SureQuantile(Quantile):
-    """A percentile with its 95 % interval, in seconds: null where the sample is too small (docs/comparison.md)."""
-
-    low: float | None = None
-    high: float | None = None
 
 
 class FigureSummary(_Part):
@@ -117,6 +111,7 @@ class Report(_Part):
         retries, cancellations: of the judged requests, where the workload asked for any.
         retried: with all attempts, from the first one's send to the last token: of those answered after a retry.
         apart: cold-start and warm-up requests, where the run has any.
+        replicas: the judged requests by the replica that answered, where a header was to tell it.
         by, groups: the judged requests told apart, where that was asked for.
     """
 
@@ -137,6 +132,7 @@ class Report(_Part):
     retries: Retries | None = None
     retried: FigureSummary | None = None
     cancellations: Cancellations | None = None
+    replicas: ReplicasSummary | None = None
     by: Grouping | None = None
     groups: tuple[GroupSummary, ...] = ()
 
@@ -191,6 +187,7 @@ def summarize(
             retries=retries,
             retried=_figure(connection, "E2E, all attempts", "total_s", retried) if retries else None,
             cancellations=count_cancellations(connection, manifest, phase),
+            replicas=summarize_replicas(connection, manifest, phase),
             by=by,
             groups=() if by is None else group(connection, by, _main_figures(manifest), phase),
         )

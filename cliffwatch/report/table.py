@@ -12,7 +12,9 @@ from rich.text import Text
 from cliffwatch.cost.price import Price
 from cliffwatch.records.manifest import Verdict, VerdictState
 from cliffwatch.report.groups import GroupSummary
-from cliffwatch.report.summary import FigureSummary, PhaseSummary, Report, SureQuantile
+from cliffwatch.report.intervals import SureQuantile
+from cliffwatch.report.replicas import ReplicasSummary
+from cliffwatch.report.summary import FigureSummary, PhaseSummary, Report
 from cliffwatch.report.words import (
     FEW,
     FEW_NOTE,
@@ -30,6 +32,7 @@ from cliffwatch.report.words import (
     price_figures,
     printable,
     quantile,
+    replicas,
     retries,
     seconds_interval,
     settling,
@@ -67,6 +70,8 @@ def _parts(report: Report) -> Iterator[RenderableType]:
     yield _spaced(_settling(report))
     yield _spaced(_outcomes(report))
     yield from _clients(report)
+    if report.replicas is not None:
+        yield from _replicas(report.replicas)
     yield _spaced(_rates(report))
     if report.verdict and report.verdict.checks:
         yield _spaced(_checks(report.verdict))
@@ -201,6 +206,17 @@ def _clients(report: Report) -> Iterator[RenderableType]:
         yield _latencies([report.retried])
     if report.cancellations:
         yield Text(f"cancellations: {cancellations(report.cancellations)}")
+
+
+def _replicas(one: ReplicasSummary) -> Iterator[RenderableType]:
+    yield _spaced(Text(printable(f"replicas: {replicas(one)}")))
+    table = _grid("replica", ">answers", ">share", ">ok", ">TTFT P95 from sent")
+    for each in one.replicas:
+        table.add_row(
+            Text(printable(each.name)), f"{each.n:,}", share(each.share), f"{each.ok:,}", _percentile(each.ttft_p95)
+        )
+    if one.replicas:
+        yield table
 
 
 def _rates(report: Report) -> Table:

@@ -9,6 +9,7 @@ from cliffwatch.cost.price import Price
 from cliffwatch.records.calibration import Error
 from cliffwatch.records.manifest import CheckResult
 from cliffwatch.report.clients import Cancellations, Retries
+from cliffwatch.report.replicas import ReplicasSummary
 from cliffwatch.report.settling import Settling
 from cliffwatch.slo.judgement import Quantile, Status
 from cliffwatch.units import format_seconds
@@ -103,6 +104,14 @@ def cancellations(one: Cancellations) -> str:
     if one.ended_otherwise:
         parts.append(f"{one.ended_otherwise:,} failed before, or were stopped with the run")
     return f"the users of {one.planned:,} of {one.n:,} requests were to leave: {', '.join(parts)}"
+
+
+def replicas(one: ReplicasSummary) -> str:
+    """How requests were spread over replicas, in a sentence."""
+    of = "" if one.expected is None else f" of {one.expected:,} expected"
+    told = f"{one.n:,} of {one.answers:,} answers said in {one.header} who gave them"
+    even = "" if one.skew is None else f"; the busiest had {one.skew:.2f} times its even share"
+    return f"{one.seen:,}{of} replicas answered ({told}){even}"
 
 
 def bias(error: Error) -> str:

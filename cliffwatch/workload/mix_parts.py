@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Annotated, Protocol, TypeVar
 
 from pydantic import AfterValidator, Field
 
 from cliffwatch.config import ConfigModel
+from cliffwatch.http_header import HEADER_NAME
 from cliffwatch.units import Number, WholeNumber
 from cliffwatch.workload.parts import Line
 
 TENANT_HEADER = "X-Tenant-Id"
-_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 # Headers that the transport writes itself, that frame a message, or that carry secrets: these stay out of files.
 _TAKEN_HEADERS = frozenset(
     {"authorization", "connection", "content-encoding", "content-length", "content-type", "cookie", "expect", "host"}
@@ -23,7 +22,7 @@ _TAKEN_HEADERS = frozenset(
 
 
 def _header_name(name: str) -> str:
-    if not _HEADER_NAME.fullmatch(name) or name.lower() in _TAKEN_HEADERS:
+    if not HEADER_NAME.fullmatch(name) or name.lower() in _TAKEN_HEADERS:
         raise ValueError("cannot name the tenant; allowed: a header of its own, such as X-Tenant-Id")
     return name
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 
 import typer
 import uvloop
@@ -28,6 +29,7 @@ def engine(
     max_num_seqs: int = typer.Option(0, min=0, help="Sequences in one batch; 0 takes the profile's."),
     prefix_caching: bool = typer.Option(True, help="Share the cache of equal prompt beginnings."),
     seed: int = typer.Option(0, help="Seed of the answers' texts."),
+    replica: str = typer.Option("", help="Name of this replica; every answer says it in the header X-Served-By."),
     api_key: str = typer.Option(
         "", envvar="CLIFFWATCH_ENGINE_API_KEY", help="Bearer token that /v1 asks for.", show_envvar=True
     ),
@@ -48,6 +50,7 @@ def engine(
         prefix_caching=prefix_caching,
         seed=seed,
         api_key=api_key,
+        replica=replica,
     )
     uvloop.run(serve(settings, lambda address: typer.echo(f"engine: {address} model {settings.model}")))
 
@@ -64,6 +67,7 @@ def _settings(
     prefix_caching: bool,
     seed: int,
     api_key: str,
+    replica: str,
 ) -> Settings:
     """Options checked against the profile. Raises InputError."""
     profile = load_profile(profile_name)
@@ -73,6 +77,10 @@ def _settings(
         length = parse_tokens(max_model_len) if max_model_len else profile.limits.max_model_len
     except ValueError as error:
         raise InputError(str(error), field="--max-model-len", value=max_model_len) from error
+    if not re.fullmatch(r"[!-~]{0,100}", replica):
+        raise InputError(
+            "cannot name a replica", field="--replica", value=replica, allowed="printable ASCII, no blanks"
+        )
     room = profile.limits.kv_cache_tokens
     if not 2 <= length <= room:
         allowed = f"2 to {room}, what the profile's cache holds"
@@ -88,4 +96,5 @@ def _settings(
         prefix_caching=prefix_caching,
         seed=seed,
         api_key=api_key or None,
+        replica=replica,
     )

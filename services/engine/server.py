@@ -40,6 +40,7 @@ class Settings:
     seed: int
     api_key: str | None
     prefix_caching: bool
+    replica: str
 
 
 def build_engine(settings: Settings) -> Engine:
@@ -64,7 +65,14 @@ async def serve(settings: Settings, announce: Callable[[str], None]) -> None:
     loop = asyncio.get_running_loop()
     listener = listen(settings.host, settings.port)
     engine = build_engine(settings)
-    identity = Identity(settings.model, settings.max_model_len, settings.profile.name, settings.seed, settings.api_key)
+    identity = Identity(
+        settings.model,
+        settings.max_model_len,
+        settings.profile.name,
+        settings.seed,
+        settings.api_key,
+        settings.replica,
+    )
     service = Service(identity, engine)
     connections: set[Connection] = set()
     server = await loop.create_server(

@@ -53,6 +53,7 @@ class Identity:
     profile: str
     seed: int
     api_key: str | None
+    replica: str = ""
 
 
 class Service:
@@ -60,6 +61,7 @@ class Service:
 
     def __init__(self, identity: Identity, engine: Engine) -> None:
         self._identity = identity
+        self._served_by = b"x-served-by: %b\r\n" % identity.replica.encode() if identity.replica else b""
         self._engine = engine
         self._started_s = int(time.time())
         self._fingerprint = f"cliffwatch-{__version__}-{identity.profile}"
@@ -78,7 +80,7 @@ class Service:
         """Answer one request, now or as its tokens come."""
         connection.on_finished = self._counter(request)
         given = _request_id(request)
-        connection.extra = b"x-request-id: %b\r\n" % given.encode() if given else b""
+        connection.extra = self._served_by + (b"x-request-id: %b\r\n" % given.encode() if given else b"")
         try:
             self._route(connection, request)
         except RequestFault as fault:

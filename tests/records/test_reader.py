@@ -213,6 +213,18 @@ def test_a_parquet_file_of_something_else_is_refused(tmp_path: Path) -> None:
         RunReader(run.dir).connect()
 
 
+@pytest.mark.parametrize("state", [RunState.COMPLETE, RunState.RUNNING])
+def test_a_column_that_no_run_has_is_refused(tmp_path: Path, state: RunState) -> None:
+    """As when damage hits the name of a column that older runs lack: its figures would be null, and nobody told."""
+    run = make_run(tmp_path / "run", 10, state=state, parts=1, workers=1)
+    path = final_path(run.dir, 0) if state is RunState.COMPLETE else part_path(run.dir, 0, 0)
+    table = pq.read_table(path)
+    names = ["attemp`_sent_ns" if name == "attempt_sent_ns" else name for name in table.column_names]
+    pq.write_table(table.rename_columns(names), path)
+    with pytest.raises(RunError, match="a column that no run has"):
+        RunReader(run.dir).connect()
+
+
 def test_no_run_no_reader(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="holds no run"):
         RunReader(tmp_path)
