@@ -127,6 +127,13 @@ class SliSource(ConfigModel):
         return self
 
 
+class Aborts(ConfigModel):
+    """Counters of requests that ended before their answer did, and of those that ended with it."""
+
+    aborted: Series
+    finished: Series
+
+
 class Engine(ConfigModel):
     """One data file.
 
@@ -136,6 +143,7 @@ class Engine(ConfigModel):
         labels: role (`model`, `replica`, `tenant`) to label.
         signals: role (see Signal) to metric.
         awake: series that are 1 while the engine is awake and 0 while it sleeps.
+        aborts: None where the engine does not count requests that were left.
     """
 
     name: str
@@ -152,6 +160,7 @@ class Engine(ConfigModel):
     slis: dict[Sli, SliSource] = Field(default_factory=dict)
     signals: dict[Signal, str] = Field(default_factory=dict)
     awake: Series | None = None
+    aborts: Aborts | None = None
     traps: tuple[str, ...] = ()
 
     @model_validator(mode="after")
@@ -161,6 +170,7 @@ class Engine(ConfigModel):
         for source in self.slis.values():
             used |= {*source.metrics, *(one.metric for one in (*source.events, *source.bad))}
             used |= {source.without.metric} if source.without else set()
+        used |= {self.aborts.aborted.metric, self.aborts.finished.metric} if self.aborts else set()
         if missing := used - names:
             raise ValueError(f"{', '.join(sorted(missing))} is not among the metrics; allowed: names listed there")
         edges = {metric.edges for metric in self.metrics if metric.edges} | set(self.edge_flags)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -61,6 +62,15 @@ _USUAL_DAYS = {Calendar.WEEK: 7, Calendar.MONTH: 30, Calendar.QUARTER: 90}
 _MOST_DAYS = {Calendar.WEEK: 7, Calendar.MONTH: 31, Calendar.QUARTER: 92}
 
 
+def _a_url(text: str) -> str:
+    if not re.fullmatch(r"https?://[A-Za-z0-9][^\s@{}\"'`<>]*", text):
+        raise ValueError("must be a URL such as https://wiki.example/runbooks, without a user and without braces")
+    return text
+
+
+RunbookUrl = Annotated[str, Field(max_length=500), AfterValidator(_a_url)]
+
+
 class Watch(ConfigModel):
     """The part of an SLO file that Prometheus rules are made from.
 
@@ -73,6 +83,7 @@ class Watch(ConfigModel):
         calendar: the budget is of the calendar's month, week or quarter (UTC) instead of the last `period`.
         exclude: what no budget is charged for.
         max_groups: most values of `group_by` that the rules may record; more would be an unbounded label.
+        runbooks: a URL; an alert's own page is beneath it, by the alert's name.
         min_bad_events: an alert needs as many in its long window: one failure of five requests pages nobody.
     """
 
@@ -87,6 +98,7 @@ class Watch(ConfigModel):
     exclude: Exclude = Exclude()
     max_groups: Annotated[WholeNumber, Field(ge=1, le=100_000)] = 500
     scrape_interval: Annotated[Seconds, AfterValidator(_a_scrape)] = 15.0
+    runbooks: RunbookUrl | None = None
     min_bad_events: Annotated[WholeNumber, Field(ge=1, le=1_000_000)] = 5
 
     @model_validator(mode="before")

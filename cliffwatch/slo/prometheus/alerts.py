@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 from cliffwatch.slo.burn import BurnAlert, WindowPair
+from cliffwatch.slo.prometheus.annotations import for_burn
 from cliffwatch.slo.prometheus.promql import selector, window_text
 from cliffwatch.slo.prometheus.record import Rule
 from cliffwatch.slo.spec import Objective, SloFile
@@ -39,18 +40,7 @@ def burn_rule(slo: SloFile, watch: Watch, objective: Objective, labels: dict[str
         "annotations": {
             "summary": f"{who}: {objective.label} missed by {{{{ $value | humanizePercentage }}}} of the last {long}",
             "description": f"Promised to {percent(objective.target)} of {counted} over {watch.period_text}; this burns "
-            f"the error budget {alert.factor.normalize():.4g} times too fast or more. Budget left: "
-            f"{_budget_left(labels, watch)}.",
+            f"the error budget {alert.factor.normalize():.4g} times too fast or more.",
+            **for_burn(watch, objective, labels, alert),
         },
     }
-
-
-def _budget_left(labels: dict[str, str], watch: Watch) -> str:
-    """A template that asks Prometheus when the alert is sent. Label values need no escape: names are checked."""
-    fixed = [f"{label}='{value}'" for label, value in labels.items()]
-    grouped = [f"{label}='%s'" for label in watch.group_by]
-    query = f"cliffwatch_slo:budget_left:ratio{{{','.join([*fixed, *grouped])}}}"
-    values = "".join(f" $labels.{label}" for label in watch.group_by)
-    asked = f'printf "{query}"{values} | query' if grouped else f'query "{query}"'
-    known = "{{ . | first | value | humanizePercentage }}"
-    return f"{{{{ with {asked} }}}}{known}{{{{ else }}}}not known yet{{{{ end }}}}"

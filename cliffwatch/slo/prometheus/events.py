@@ -97,6 +97,14 @@ def metric_of(engine: Engine, source: SliSource, watch: Watch, field: str) -> Me
     raise InputError(f"has no metric in {engine.title} {watch.version}", field=field, allowed=spans)
 
 
+def labels_of_objective(objective: Objective, watch: Watch) -> set[str]:
+    """Labels of the series that an objective counts on; none where the engine has no such metric."""
+    source = watch.catalog.slis.get(objective.sli.value)  # type: ignore[call-overload]
+    if source is None or not source.metrics:
+        return set()
+    return set(labels_of(metric_of(watch.catalog, source, watch, "sli"), watch))
+
+
 def _refuse_groups(metric: Metric, watch: Watch, objective: Objective) -> None:
     has = labels_of(metric, watch)
     for label in (*watch.group_by, *watch.match, *watch.exclude.labels):

@@ -191,3 +191,24 @@ def test_the_operators_object_holds_the_same_groups() -> None:
     document = yaml.safe_load(prometheus_rule(result, "Chat_1"))
     assert (document["kind"], document["metadata"]["name"]) == ("PrometheusRule", "chat-1")
     assert document["spec"]["groups"] == yaml.safe_load(rule_file(result))["groups"]
+
+
+def test_runbooks_are_urls_that_nothing_can_be_smuggled_into() -> None:
+    made = rules(compiled(TTFT, runbooks="https://wiki.example/slo/"))
+    links = {one["alert"]: one["annotations"]["runbook_url"] for one in made if "alert" in one}
+    assert links["SloBurn6h"] == "https://wiki.example/slo/SloBurn6h"
+    assert links["EngineHung"] == "https://wiki.example/slo/EngineHung"
+    for wrong in ("wiki", "ftp://a/b", "https://me:secret@wiki/", "https://a/{{ query `up` }}", "https://a/ b"):
+        with pytest.raises(InputError, match=r"watch\.runbooks: .*allowed: a URL such as"):
+            compiled(TTFT, runbooks=wrong)
+
+
+def test_contributors_are_told_by_what_the_group_does_not_fix() -> None:
+    def told(**watch: object) -> str:
+        (alert,) = [one for one in rules(compiled(TTFT, **watch)) if one.get("alert") == "SloBurn1h"]
+        return str(alert["annotations"].get("contributors", ""))
+
+    assert "by (instance, model_name)" in told()
+    assert "by (instance)" in told(group_by=["model_name"])
+    assert "by (model_name)" in told(match={"instance": "a"})
+    assert told(match={"instance": "a"}, group_by=["model_name"]) == ""
