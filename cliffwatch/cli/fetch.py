@@ -7,6 +7,7 @@ import ssl
 import time
 import urllib.error
 import urllib.request
+from functools import cache
 from http.client import HTTPException
 from typing import Any
 from urllib.parse import urlsplit
@@ -64,13 +65,19 @@ def exchange(
     if token:
         request.add_unredirected_header("Authorization", f"Bearer {token}")
     try:
-        with urllib.request.urlopen(request, timeout=timeout_s, context=ssl.create_default_context()) as answer:  # noqa: S310
+        with urllib.request.urlopen(request, timeout=timeout_s, context=_tls()) as answer:  # noqa: S310
             return answer.status, answer.reason, _read(answer, url, limit, ends)
     except urllib.error.HTTPError as error:
         with error:
             return error.code, error.reason, _read(error, url, limit, ends)
     except (OSError, ValueError, HTTPException) as error:
         raise UnreachableError(f"cannot be asked: {getattr(error, 'reason', error)}", file=url) from error
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    """Made once: reading the system's certificates takes longer than most answers."""
+    return ssl.create_default_context()
 
 
 def _read(answer: Any, url: str, limit: int, ends: float) -> bytes:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Any
 
 import typer
 from rich import box
@@ -19,6 +16,7 @@ from rich.text import Text
 from cliffwatch.cli.prometheus import Prometheus
 from cliffwatch.errors import ExitCode, UnreachableError
 from cliffwatch.report.words import UNKNOWN, attained, interval, target
+from cliffwatch.slo.live.document import reading_document
 from cliffwatch.slo.live.read import ObjectiveStatus, Reading, SloStatus, read_status
 from cliffwatch.slo.live.status import BurnWindow, Forecast, GroupStatus, State
 from cliffwatch.slo.live.watched import Watched
@@ -53,7 +51,7 @@ def show(files: Files, server: Prometheus, *, as_json: bool) -> ExitCode:
     """Print the status once. Raises UnreachableError where Prometheus cannot be asked."""
     reading = read_status(files, server.ask_all)
     if as_json:
-        typer.echo(json.dumps(document(reading, time.time()), indent=2, allow_nan=False))
+        typer.echo(reading_document(reading, time.time()).model_dump_json(indent=2))
     else:
         console = Console(highlight=False)
         if not console.is_terminal:
@@ -73,40 +71,6 @@ def watch(files: Files, server: Prometheus) -> None:
             except UnreachableError as error:
                 live.update(Group(last, Text(f"OLD: {error}", "bold red")), refresh=True)
             time.sleep(EVERY_S)
-
-
-def document(reading: Reading, now_s: float) -> dict[str, Any]:
-    """The reading for machines; `as_of_unix_s` is when it was asked for."""
-    return {
-        "as_of_unix_s": round(now_s, 3),
-        "page": any(one.pages for one in reading.slos),
-        "warnings": list(reading.warnings),
-        "slos": [slo_document(one) for one in reading.slos],
-    }
-
-
-def slo_document(slo: SloStatus) -> dict[str, Any]:
-    """One SLO for machines."""
-    return {
-        "name": slo.name,
-        "state": slo.state.value,
-        "page": slo.pages,
-        "objectives": [
-            {
-                "objective": one.one.id,
-                "label": one.one.objective.label,
-                "state": one.state.value,
-                "target": one.one.objective.target,
-                "period_s": one.one.terms.period_s,
-                "needed_events": one.one.terms.needed,
-                "recorded": one.recorded,
-                "notes": list(one.notes),
-                "groups": [asdict(group) for group in one.groups],
-            }
-            for one in slo.objectives
-        ],
-        "prometheus_alerts": None if slo.alerts is None else [asdict(one) for one in slo.alerts],
-    }
 
 
 def _screen(reading: Reading, url: str) -> Group:

@@ -1,1 +1,1 @@
-"""The SLO service: a read-only API and web page over a folder of runs. It keeps no state that a replica would lack."""
+"""The SLO service: API and web page over a folder of runs and SLOs on a Prometheus; no state a replica would lack."""

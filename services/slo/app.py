@@ -18,13 +18,19 @@ from services.slo.metrics import ServiceMetrics
 from services.slo.middleware import ResponseMiddleware
 from services.slo.service import Service
 from services.slo.store import RunStore
+from services.slo.watcher import Watcher
 
 PAGE = Path(__file__).parent / "static"
 LOOK = Path(str(files("cliffwatch.report"))) / "assets"  # the look that page and HTML report share
 
 
-def create_app(store: RunStore, slo: SloFile | None = None) -> FastAPI:
-    """The SLO service over `store`; `slo`, where given, judges every run in place of the run's own SLO file."""
+def create_app(
+    store: RunStore, slo: SloFile | None = None, *, watcher: Watcher | None = None, webhook_token: str | None = None
+) -> FastAPI:
+    """The SLO service over `store`; `slo`, where given, judges every run in place of the run's own SLO file.
+
+    `watcher`, where given, is what it shows of SLOs on Prometheus; Alertmanager must then send `webhook_token`, if any.
+    """
     service = Service(store, slo)
     metrics = ServiceMetrics()
 
@@ -32,6 +38,8 @@ def create_app(store: RunStore, slo: SloFile | None = None) -> FastAPI:
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         yield
         service.answers.close()
+        if watcher is not None:
+            watcher.close()
 
     app = FastAPI(
         title="cliffwatch SLO service",
@@ -43,7 +51,7 @@ def create_app(store: RunStore, slo: SloFile | None = None) -> FastAPI:
         lifespan=lifespan,
     )
     problems.install(app)
-    app.include_router(routes.router(service, metrics))
+    app.include_router(routes.router(service, metrics, watcher, webhook_token))
 
     @app.get("/", include_in_schema=False)
     async def page() -> FileResponse:

@@ -13,10 +13,14 @@ from types import FrameType
 import typer
 import uvicorn
 
+from cliffwatch.cli.prometheus import prometheus as server_at
+from cliffwatch.cli.prometheus import secret
 from cliffwatch.errors import ExitCode, InputError
+from cliffwatch.slo.live.watched import load_watched, slo_files
 from cliffwatch.slo.spec import load_run_slo
 from services.slo.app import create_app
 from services.slo.store import RunStore
+from services.slo.watcher import Watcher
 
 MAX_CONNECTIONS = 256
 KEEP_ALIVE_S = 5
@@ -29,6 +33,18 @@ app = typer.Typer(add_completion=False)
 def serve(
     runs: Path = typer.Option(..., help="A folder of run folders, or one run folder."),
     slo: str | None = typer.Option(None, help="Judge every run by this SLO file instead of its own."),
+    watch: list[Path] = typer.Option(
+        [],
+        metavar="FILE|DIR",
+        help="SLO files, or folders of them, to watch on --prometheus; may be given several times.",
+    ),
+    prometheus: str = typer.Option("", metavar="URL", help="The Prometheus server for --watch."),
+    prometheus_token_file: Path | None = typer.Option(
+        None, metavar="FILE", help="Holds its bearer token; else CLIFFWATCH_PROMETHEUS_TOKEN, where that is set."
+    ),
+    webhook_token_file: Path | None = typer.Option(
+        None, metavar="FILE", help="Holds the bearer token that Alertmanager must send to /v1/alertmanager."
+    ),
     host: str = typer.Option("127.0.0.1", help="Address to listen on; 0.0.0.0 is every interface, without a login."),
     port: int = typer.Option(8080, min=0, max=65535, help="Port to listen on; 0 takes a free one."),
 ) -> None:
@@ -37,7 +53,13 @@ def serve(
     Ctrl-C (exit code 130) or SIGTERM (exit code 0) ends it, after the requests under way.
     """
     signal.signal(signal.SIGTERM, _ended)  # uvicorn raises the signal again once it has shut down
-    service = create_app(RunStore(runs), None if slo is None else load_run_slo(slo))
+    token = None if webhook_token_file is None else secret(webhook_token_file, field="--webhook-token-file")
+    service = create_app(
+        RunStore(runs),
+        None if slo is None else load_run_slo(slo),
+        watcher=_watcher(watch, prometheus, prometheus_token_file),
+        webhook_token=token,
+    )
     with _listen(host, port) as listener:
         address = _address(listener)
         typer.echo(f"cliffwatch serves {runs} at {address}/ (API: {address}/openapi.json); Ctrl-C ends it")
@@ -51,6 +73,15 @@ def serve(
             timeout_graceful_shutdown=GRACE_S,
         )
         uvicorn.Server(config).run(sockets=[listener])
+
+
+def _watcher(watch: list[Path], url: str, token_file: Path | None) -> Watcher | None:
+    if not watch and not url:
+        return None
+    if not watch or not url:
+        missing, given = ("--watch", "--prometheus") if url else ("--prometheus", "--watch")
+        raise InputError(f"is missing: {given} needs it", field=missing, allowed="both of them, or neither")
+    return Watcher(load_watched(slo_files(watch)), server_at(url, token_file))
 
 
 def _ended(_signal: int, _frame: FrameType | None) -> None:

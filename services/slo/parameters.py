@@ -74,3 +74,14 @@ class TimelineParameters(MetricParameters):
     bins: int = Field(
         120, ge=1, le=MAX_BINS, description="At most so many (one more where ends do not fall on a bin's edge)."
     )
+
+
+class HistoryParameters(_Parameters):
+    span_s: float = Field(
+        86_400.0,
+        ge=600,
+        le=90 * 86_400,
+        allow_inf_nan=False,
+        description="How far back, seconds: 10 minutes to 90 days.",
+    )
+    points: int = Field(120, ge=2, le=MAX_BINS, description="How many instants.")

@@ -11,7 +11,7 @@ from fastapi.responses import Response
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
-from cliffwatch.errors import CliffwatchError, InputError, RunError, shorten
+from cliffwatch.errors import CliffwatchError, InputError, RunError, UnreachableError, shorten
 from services.slo.store import RunsFolderError, UnknownRunError
 
 MEDIA_TYPE = "application/problem+json"
@@ -38,9 +38,25 @@ class UnsettledRunError(RunError):
     """A run that is being written could not be read at this moment; the next read may work."""
 
 
+class UnknownSloError(CliffwatchError):
+    """No SLO of that name is watched."""
+
+
+class NotAllowedError(CliffwatchError):
+    """A notification without the bearer token that was asked for."""
+
+
+class TooLargeError(CliffwatchError):
+    """A body over its limit."""
+
+
 # The first class that fits gives status and title.
 _STATUS: tuple[tuple[type[CliffwatchError], int, str], ...] = (
     (UnknownRunError, 404, "Unknown run"),
+    (UnknownSloError, 404, "Unknown SLO"),
+    (NotAllowedError, 401, "Not allowed"),
+    (TooLargeError, 413, "Too large"),
+    (UnreachableError, 503, "Prometheus cannot be asked"),
     (RunsFolderError, 503, "Runs folder cannot be read"),
     (UnsettledRunError, 503, "Run is being written"),
     (RunError, 409, "Run is damaged"),
@@ -62,6 +78,22 @@ _ALLOWED = {
     "float_parsing": "a number",
     "missing": "a value",
 }
+
+
+_MEANINGS = {
+    401: "The bearer token is missing or wrong.",
+    404: "There is no run or SLO of that name.",
+    409: "The run is damaged.",
+    413: "The body is too large.",
+    422: "A parameter is not allowed.",
+    503: "Busy, or the run is being written, or Prometheus does not answer: ask again.",
+}
+
+
+def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """What a route may answer beside its own, for the OpenAPI."""
+    content = {MEDIA_TYPE: {"schema": Problem.model_json_schema()}}
+    return {status: {"description": _MEANINGS[status], "content": content} for status in statuses}
 
 
 def problem_response(problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
@@ -129,7 +161,7 @@ def _parameters(request: Request) -> str:
 def _http(_request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101
     title = _HTTP_TITLES.get(error.status_code, "Cannot be answered")
-    allowed = {404: "the paths in /openapi.json", 405: "GET"}.get(error.status_code)
+    allowed = {404: "the paths in /openapi.json", 405: (error.headers or {}).get("Allow", "GET")}.get(error.status_code)
     problem = Problem(title=title, status=error.status_code, detail=str(error.detail), allowed=allowed)
     return problem_response(problem, error.headers)
 

@@ -13,6 +13,8 @@ from cliffwatch import __version__
 from cliffwatch.records.figures import FIGURES
 from cliffwatch.surface.grid import STATISTICS
 from services.slo import views
+from services.slo.live_metrics import SloCollector
+from services.slo.live_routes import add_live
 from services.slo.metrics import ServiceMetrics, gather
 from services.slo.models import (
     Attainment,
@@ -35,37 +37,29 @@ from services.slo.parameters import (
     TimelineParameters,
     label,
 )
-from services.slo.problems import MEDIA_TYPE, Problem
+from services.slo.problems import refusals
 from services.slo.service import Service, content_answer
 from services.slo.store import RunFolder
+from services.slo.watcher import Watcher
 
 Parameters = TypeVar("Parameters", bound=BaseModel)
 RunId = Annotated[str, Path(description="A run's id, as /v1/runs lists it.")]
 
-_PROBLEMS = {
-    404: "There is no run of that id.",
-    409: "The run is damaged.",
-    422: "A parameter is not allowed.",
-    503: "Busy, or the run is being written: ask again.",
-}
 
-
-def _refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    content = {MEDIA_TYPE: {"schema": Problem.model_json_schema()}}
-    return {status: {"description": _PROBLEMS[status], "content": content} for status in statuses}
-
-
-def router(service: Service, metrics: ServiceMetrics) -> APIRouter:
+def router(
+    service: Service, metrics: ServiceMetrics, watcher: Watcher | None = None, webhook_token: str | None = None
+) -> APIRouter:
     """Every route of the API."""
     api = APIRouter()
-    _add_service(api, service, metrics)
+    _add_service(api, service, metrics, watcher)
     _add_runs(api, service)
     _add_figures(api, service)
+    add_live(api, watcher, webhook_token)
     return api
 
 
-def _add_service(api: APIRouter, service: Service, metrics: ServiceMetrics) -> None:
-    @api.get("/healthz", tags=["service"], responses=_refusals(422))
+def _add_service(api: APIRouter, service: Service, metrics: ServiceMetrics, watcher: Watcher | None) -> None:
+    @api.get("/healthz", tags=["service"], responses=refusals(422))
     async def health(_asked: Annotated[NoParameters, Query()]) -> Health:
         """The service answers."""
         return Health(status="ok", version=__version__)
@@ -75,9 +69,11 @@ def _add_service(api: APIRouter, service: Service, metrics: ServiceMetrics) -> N
         """The newest runs, and the service itself, for Prometheus."""
         encode, media_type = exposition.choose_encoder(request.headers.get("accept", ""))
         text = encode(await gather(service)) + encode(metrics.registry)
+        if watcher is not None:
+            text += encode(SloCollector(await watcher.seen()))
         return Response(text.replace(b"# EOF\n", b"", text.count(b"# EOF\n") - 1), media_type=media_type)
 
-    @api.get("/v1/metrics", tags=["service"], responses=_refusals(422))
+    @api.get("/v1/metrics", tags=["service"], responses=refusals(422))
     async def choices(_asked: Annotated[NoParameters, Query()]) -> Choices:
         """The metrics and statistics that can be asked for."""
         items = [
@@ -87,7 +83,7 @@ def _add_service(api: APIRouter, service: Service, metrics: ServiceMetrics) -> N
 
 
 def _add_runs(api: APIRouter, service: Service) -> None:
-    @api.get("/v1/runs", tags=["runs"], response_model=RunList, responses=_refusals(422))
+    @api.get("/v1/runs", tags=["runs"], response_model=RunList, responses=refusals(422))
     async def runs(request: Request, asked: Annotated[ListParameters, Query()]) -> Response:
         """The runs in the folder, newest first, damaged ones included."""
         found = await service.answers.look(service.store.list)
@@ -95,7 +91,7 @@ def _add_runs(api: APIRouter, service: Service) -> None:
             request, RunList(total=len(found), runs=[views.item(run) for run in found[: asked.limit]])
         )
 
-    @api.get("/v1/runs/{run_id}", tags=["runs"], response_model=RunDetail, responses=_refusals(404, 409, 422, 503))
+    @api.get("/v1/runs/{run_id}", tags=["runs"], response_model=RunDetail, responses=refusals(404, 409, 422, 503))
     async def run(request: Request, run_id: RunId, _asked: Annotated[NoParameters, Query()]) -> Response:
         """One run: what it was, how far it has come, whether to trust it."""
         folder = await service.answers.look(partial(service.store.find, run_id))
@@ -105,9 +101,9 @@ def _add_runs(api: APIRouter, service: Service) -> None:
 
 
 def _add_figures(api: APIRouter, service: Service) -> None:
-    refusals = _refusals(404, 409, 422, 503)
+    refused = refusals(404, 409, 422, 503)
 
-    @api.get("/v1/runs/{run_id}/attainment", tags=["figures"], response_model=Attainment, responses=refusals)
+    @api.get("/v1/runs/{run_id}/attainment", tags=["figures"], response_model=Attainment, responses=refused)
     async def attainment(request: Request, run_id: RunId, asked: Annotated[PhaseParameters, Query()]) -> Response:
         """Every objective: attainment with its interval and n, met, missed or too few data; goodput and price."""
 
@@ -116,7 +112,7 @@ def _add_figures(api: APIRouter, service: Service) -> None:
 
         return await service.answer(request, run_id, view)
 
-    @api.get("/v1/runs/{run_id}/outcomes", tags=["figures"], response_model=Outcomes, responses=refusals)
+    @api.get("/v1/runs/{run_id}/outcomes", tags=["figures"], response_model=Outcomes, responses=refused)
     async def outcomes(request: Request, run_id: RunId, asked: Annotated[PhaseParameters, Query()]) -> Response:
         """How the requests ended, and the most frequent errors."""
 
@@ -125,17 +121,17 @@ def _add_figures(api: APIRouter, service: Service) -> None:
 
         return await service.answer(request, run_id, view)
 
-    @api.get("/v1/runs/{run_id}/percentiles", tags=["figures"], response_model=Percentiles, responses=refusals)
+    @api.get("/v1/runs/{run_id}/percentiles", tags=["figures"], response_model=Percentiles, responses=refused)
     async def percentiles(request: Request, run_id: RunId, asked: Annotated[MetricParameters, Query()]) -> Response:
         """The distribution of a metric over the successful requests of a phase."""
         return await _compute(service, request, run_id, asked, views.percentiles)
 
-    @api.get("/v1/runs/{run_id}/heatmap", tags=["figures"], response_model=Heatmap, responses=refusals)
+    @api.get("/v1/runs/{run_id}/heatmap", tags=["figures"], response_model=Heatmap, responses=refused)
     async def heatmap(request: Request, run_id: RunId, asked: Annotated[HeatmapParameters, Query()]) -> Response:
         """A statistic of a metric over two dimensions of the traffic, with the n of each cell."""
         return await _compute(service, request, run_id, asked, views.surface)
 
-    @api.get("/v1/runs/{run_id}/timeline", tags=["figures"], response_model=Timeline, responses=refusals)
+    @api.get("/v1/runs/{run_id}/timeline", tags=["figures"], response_model=Timeline, responses=refused)
     async def timeline(request: Request, run_id: RunId, asked: Annotated[TimelineParameters, Query()]) -> Response:
         """P50 and P95 of a metric, and requests and failures, over the run."""
         return await _compute(service, request, run_id, asked, views.timeline)

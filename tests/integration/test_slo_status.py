@@ -1,4 +1,4 @@
-"""`slo status` on real Prometheus over the stand-in engine: with compiled rules and without, alive, restarted, gone."""
+"""`slo status` and the SLO service on real Prometheus over the stand-in engine, with compiled rules and without."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cliffwatch.slo.spec import load_slo
 from tests.servers.client import complete_many
 from tests.servers.engines import standin
 from tests.servers.monitoring import prometheus, query
-from tests.servers.processes import Server, free_port
+from tests.servers.processes import Server, free_port, get_text, running
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("prometheus_tools")]
 
@@ -152,3 +152,27 @@ def test_an_engine_is_no_prometheus(watching: Watching) -> None:
     done = status(watching, watching.engine.url)
     assert done.returncode == 4
     assert "answered 404" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["ruled", "plain"])
+def test_the_service_says_the_same(watching: Watching, tmp_path: Path, name: str) -> None:
+    """And its history has the spent budget, its alerts the page that Prometheus itself has fired."""
+    (tmp_path / "runs").mkdir()
+    port = free_port()
+    command = [
+        sys.executable, "-m", "cliffwatch", "serve", "--runs", tmp_path / "runs", "--port", str(port),
+        "--watch", watching.slo, "--prometheus", getattr(watching, name).url,
+    ]  # fmt: skip
+    url, log = f"http://127.0.0.1:{port}", tmp_path / "service.log"
+    with running(command, url=url, health="/healthz", log=log, ready_within_s=30):
+        slo = json.loads(get_text(f"{url}/v1/slos/chat"))["slo"]
+        assert [one["state"] for one in slo["objectives"]] == ["exhausted", "good", "good"]
+        history = json.loads(get_text(f"{url}/v1/slos/chat/history?span_s=600&points=200"))
+        (group,) = history["objectives"][0]["groups"]
+        assert group["budget_left"][0] is None
+        assert [value for value in group["budget_left"] if value is not None][-1] == pytest.approx(1 - 1 / 0.05)
+        alerts = json.loads(get_text(f"{url}/v1/alerts"))
+        assert {one["burn"]["alert"] for one in alerts["firing"]} >= {"SloBurn1h", "SloBurn6h"}
+        if name == "ruled":
+            assert "SloBurn1h" in {one["name"] for one in alerts["prometheus"] if one["state"] == "firing"}
+        assert "cliffwatch_slo_state{" in get_text(f"{url}/metrics")

@@ -12,7 +12,6 @@ import msgspec
 from cliffwatch.errors import CliffwatchError, UnreachableError, shorten
 
 MAX_SERIES = 50_000
-WINDOW_KEEP_S = 5.0
 SLOW_KEEP_S = 60.0  # what changes slowly or costs much: bucket edges, sums over the whole period
 
 
@@ -22,7 +21,7 @@ class Ask:
 
     path: str
     form: tuple[tuple[str, str], ...] = ()
-    keep_s: float = WINDOW_KEEP_S
+    keep_s: float = 0.0
 
 
 Reply = bytes | CliffwatchError
@@ -60,7 +59,7 @@ class PrometheusAlert:
     since: str
 
 
-def instant(promql: str, *, keep_s: float = WINDOW_KEEP_S) -> Ask:
+def instant(promql: str, *, keep_s: float = 0.0) -> Ask:
     """An instant query at the server's own time."""
     return Ask("/api/v1/query", (("query", promql),), keep_s)
 

@@ -10,7 +10,7 @@ from cliffwatch.slo.live.asks import SLOW_KEEP_S, Answer, Ask, Series, instant
 from cliffwatch.slo.live.status import Evidence, Flow
 from cliffwatch.slo.live.watched import Watched
 from cliffwatch.slo.prometheus.events import is_edge
-from cliffwatch.slo.prometheus.promql import exact, selector, window_text
+from cliffwatch.slo.prometheus.promql import any_of, selector, window_text
 
 _TILE_S = 300  # windows of 5 minutes end to end cover a period without a gap
 _HOUR_S = 3_600  # the longest window that is recorded from raw series, not as an average of records
@@ -53,12 +53,12 @@ class Found:
 def records_ask(names: Collection[str]) -> Ask:
     """Every rate by window and every ratio over a period, of all these SLOs."""
     metrics = "cliffwatch_slo:(events:rate|bad:rate|bad:ratio).+"
-    return instant(selector("", {}, {"__name__": metrics, "slo": _any(names)}))
+    return instant(selector("", {}, {"__name__": metrics, "slo": any_of(names)}))
 
 
 def period_ask(names: Collection[str], period_s: int) -> Ask:
     """Events over a period: the 5-minute records laid end to end, which needs no knowledge of the rules' interval."""
-    base = selector("cliffwatch_slo:events:rate5m", {}, {"slo": _any(names)})
+    base = selector("cliffwatch_slo:events:rate5m", {}, {"slo": any_of(names)})
     return instant(f"sum_over_time({base}[{window_text(period_s)}:5m]) * {_TILE_S}", keep_s=SLOW_KEEP_S)
 
 
@@ -86,7 +86,7 @@ def take_records(answer: Answer, objectives: Mapping[tuple[str, str], Watched]) 
         key = (series.labels.get("slo", ""), series.labels.get("objective", ""))
         if (one := objectives.get(key)) is None:
             continue
-        name, group = series.labels.get("__name__", ""), _group(one, series.labels)
+        name, group = series.labels.get("__name__", ""), group_of(one, series.labels)
         own = found.setdefault(key, Found())
         if name == f"cliffwatch_slo:bad:ratio{one.watch.period_text}":
             own.period_bad_ratio[group] = series.value
@@ -100,7 +100,7 @@ def take_period(one: Watched, answer: Answer, found: Found) -> None:
     """Add the events over the period, at least those of the last hour: the tiles only begin at whole 5 minutes."""
     for series in answer.series:
         if (series.labels.get("slo"), series.labels.get("objective")) == (one.slo, one.id):
-            group = _group(one, series.labels)
+            group = group_of(one, series.labels)
             found.period_events[group] = found.period_events.get(group, 0.0) + series.value
     for group, rates in found.rates.items():
         if (hourly := rates.get(("events", _HOUR_S))) is not None:
@@ -111,7 +111,7 @@ def take_raw(one: Watched, answer: Answer, found: Found) -> None:
     """Add rates by window from tagged raw expressions."""
     for series in answer.series:
         what, window = _untagged(series)
-        _add(found, _group(one, series.labels), (what, window), series.value)
+        _add(found, group_of(one, series.labels), (what, window), series.value)
 
 
 def take_raw_period(one: Watched, answer: Answer, found: Found) -> None:
@@ -132,7 +132,7 @@ def take_edges(one: Watched, answer: Answer, found: Found) -> None:
     assert threshold is not None  # noqa: S101  asked of latency objectives only
     edges: dict[tuple[Group, str], list[float]] = {}
     for series in answer.series:
-        place = (_group(one, series.labels), series.labels.get("instance", ""))
+        place = (group_of(one, series.labels), series.labels.get("instance", ""))
         edges.setdefault(place, []).append(float(series.labels.get("le", "inf")))
     for (group, instance), own in edges.items():
         if not any(is_edge(edge, threshold) for edge in own):
@@ -158,9 +158,6 @@ def _add(found: Found, group: Group, key: tuple[str, int], value: float) -> None
     rates[key] = rates.get(key, 0.0) + value
 
 
-def _group(one: Watched, labels: Mapping[str, str]) -> Group:
+def group_of(one: Watched, labels: Mapping[str, str]) -> Group:
+    """The labels of a series that `watch.group_by` names."""
     return tuple((label, labels.get(label, "")) for label in one.watch.group_by)
-
-
-def _any(names: Collection[str]) -> str:
-    return "|".join(exact(name) for name in sorted(names))

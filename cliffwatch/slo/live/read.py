@@ -81,6 +81,12 @@ def read_status(files: Mapping[str, Sequence[Watched]], ask: Asker) -> Reading:
     return Reading(slos, tuple(dict.fromkeys(session.warnings)))
 
 
+def unread(files: Mapping[str, Sequence[Watched]]) -> Reading:
+    """What can be said before Prometheus ever answered: of every objective, that there are no data."""
+    session = _Session({(name, one.id): one for name, ones in files.items() for one in ones}, {}, [])
+    return Reading(tuple(_slo(name, [session.status(one) for one in ones], None) for name, ones in files.items()), ())
+
+
 class _Session:
     """One reading under way: what was found so far, and what could not be."""
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
+from typing import TypeGuard
 
 from cliffwatch.slo.burn import BurnAlert, Severity, burn_rate, exhausted_after_s
 from cliffwatch.slo.prometheus.promql import window_text
@@ -149,7 +150,7 @@ def group_status(labels: Mapping[str, str], evidence: Evidence, terms: Terms) ->
     bad, events = evidence.period_bad_ratio, evidence.period_events
     left = None if bad is None else 1 - burn_rate(bad, terms.target)
     burns = tuple(_burn(alert, evidence, terms) for alert in terms.alerts)
-    low, high = (None, None) if bad is None or not events else wilson((1 - bad) * events, events)
+    low, high = (None, None) if bad is None or not _some(events) else wilson((1 - bad) * events, events)
     return GroupStatus(
         labels=dict(labels),
         state=_state(evidence, terms, burns, left),
@@ -207,11 +208,16 @@ def _window(length_s: int, evidence: Evidence, terms: Terms) -> BurnWindow:
     return BurnWindow(length_s, ratio, None if ratio is None else burn_rate(ratio, terms.target), events)
 
 
+def _some(events: float | None) -> TypeGuard[float]:
+    """At least one whole event: rates over samples can tell of a small part of one."""
+    return events is not None and events >= 1
+
+
 def _forecast(evidence: Evidence, terms: Terms, left: float | None) -> Forecast | None:
     """From the long window of the fastest pair: short enough to be about now, long enough to hold events."""
     window_s = min(alert.pair.long_s for alert in terms.alerts)
     window = _window(window_s, evidence, terms)
-    if left is None or window.bad_ratio is None or not window.events:
+    if left is None or window.bad_ratio is None or not _some(window.events):
         return None
     low, high = wilson(window.bad_ratio * window.events, window.events)
     after, earliest, latest = (

@@ -62,3 +62,14 @@ def load_watched(paths: Sequence[str | Path]) -> dict[str, tuple[Watched, ...]]:
             raise InputError("stands in another file too", file=path, field="name", value=slo.name, allowed=allowed)
         found[slo.name] = watched(slo, source=str(path))
     return found
+
+
+def slo_files(places: Sequence[Path]) -> list[Path]:
+    """These files, and every `*.yaml` and `*.yml` in folders among them. Raises InputError for an empty folder."""
+    found: list[Path] = []
+    for place in places:
+        inside = sorted([*place.glob("*.yaml"), *place.glob("*.yml")]) if place.is_dir() else [place]
+        if not inside:
+            raise InputError("holds no SLO file", file=place, allowed="a folder with *.yaml or *.yml")
+        found += inside
+    return found

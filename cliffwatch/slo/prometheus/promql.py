@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 
 
@@ -16,6 +16,11 @@ def quoted(text: str) -> str:
 def exact(value: str) -> str:
     """A regular expression for one value; RE2 and PromQL both take the escapes."""
     return re.sub(r"([\\.+*?()|\[\]{}^$])", r"\\\1", value)
+
+
+def any_of(values: Iterable[str]) -> str:
+    """A regular expression for any of these values."""
+    return "|".join(exact(value) for value in sorted(values))
 
 
 def le_pattern(edge: float) -> str:

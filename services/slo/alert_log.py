@@ -1,0 +1,45 @@
+"""The latest alert events, each once however often and by whom it was told. A cache: Prometheus can tell them again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from cliffwatch.slo.live.alert_events import STEP_S, AlertEvent
+
+MAX_EVENTS = 1_000
+SAME_WITHIN_S = 2 * STEP_S  # the beginnings of one event as a notification and as a series tell it
+
+
+class AlertLog:
+    """At most `MAX_EVENTS` events, the earliest dropped first."""
+
+    def __init__(self) -> None:
+        self._events: dict[tuple[str, float], AlertEvent] = {}
+
+    def take(self, events: Iterable[AlertEvent]) -> None:
+        """Add events, or what is new of those that are known: that they have ended."""
+        for event in events:
+            key = self._known(event) or (event.fingerprint, event.started_unix_s)
+            old = self._events.get(key)
+            if old is None:
+                self._events[key] = event
+            elif old.ended_unix_s is None and event.ended_unix_s is not None:
+                self._events[key] = msgspec.structs.replace(old, ended_unix_s=event.ended_unix_s)
+        for key in sorted(self._events, key=lambda one: one[1])[: max(0, len(self._events) - MAX_EVENTS)]:
+            del self._events[key]
+
+    def newest(self) -> list[AlertEvent]:
+        """All of them, the newest first."""
+        return sorted(self._events.values(), key=lambda one: one.started_unix_s, reverse=True)
+
+    def _known(self, event: AlertEvent) -> tuple[str, float] | None:
+        return next(
+            (
+                key
+                for key in self._events
+                if key[0] == event.fingerprint and abs(key[1] - event.started_unix_s) <= SAME_WITHIN_S
+            ),
+            None,
+        )

@@ -1,0 +1,158 @@
+"""A reading over HTTP: what Prometheus holds, lacks, refuses and delays."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cliffwatch.cli.prometheus import Prometheus, prometheus
+from cliffwatch.errors import InputError, UnreachableError
+from cliffwatch.slo.live.read import SloStatus, read_status
+from cliffwatch.slo.live.status import State
+from cliffwatch.slo.live.watched import Watched, load_watched, slo_files
+from tests.slo.live.records import SLO, records
+from tests.slo.live.scripted import Scripted, serving, vector
+
+Files = dict[str, tuple[Watched, ...]]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    (tmp_path / "slo.yaml").write_text(SLO)
+    return load_watched([tmp_path / "slo.yaml"])
+
+
+@pytest.fixture
+def server() -> Iterator[Scripted]:
+    with serving(records(0.001)) as scripted:
+        yield scripted
+
+
+def read(files: Files, server: Scripted) -> SloStatus:
+    (slo,) = read_status(files, Prometheus(server.url).ask_all).slos
+    return slo
+
+
+def test_records_become_a_status(files: Files, server: Scripted) -> None:
+    """0.1 % bad of a budget of 1 %: nine tenths left; 10 a second for 30 days are 25,920,000 events."""
+    slo = read(files, server)
+    (objective,) = slo.objectives
+    (group,) = objective.groups
+    assert (slo.state, objective.recorded, group.labels) == (State.GOOD, True, {"model_name": "m"})
+    assert group.budget_left == pytest.approx(0.9)
+    assert group.events == 25_920_000
+    assert not slo.pages
+
+
+def test_an_outage_pages(files: Files, server: Scripted) -> None:
+    server.script = records(0.5)
+    slo = read(files, server)
+    assert slo.pages
+    assert slo.state is State.EXHAUSTED
+
+
+def test_one_instance_without_the_edge_is_named(files: Files, server: Scripted) -> None:
+    server.script = records(0.001, without="b:1")
+    slo = read(files, server)
+    assert slo.state is State.MIXED_LAYOUT
+    assert any("no bucket edge at 2.5 s on b:1" in note for note in slo.objectives[0].notes)
+
+
+def test_no_records_are_read_from_raw_series(files: Files, server: Scripted) -> None:
+    """Asked by the same expressions, every window in one question; an empty Prometheus has no data, not zero."""
+    server.script = lambda path, query: (
+        200,
+        b'{"status":"success","data":{"alerts":[]}}' if "alerts" in path else vector(),
+    )
+    slo = read(files, server)
+    assert slo.state is State.NO_DATA
+    assert sorted(query.count("label_replace") for _, query in server.asked if "label_replace" in query) == [2, 14]
+    assert slo.objectives[0].groups[0].attainment is None
+
+
+def test_what_fails_for_one_objective_is_a_note(files: Files, server: Scripted) -> None:
+    whole = records(0.001)
+    refused = b'{"status":"error","errorType":"execution","error":"query processing would load too many samples"}'
+    server.script = lambda path, query: (422, refused) if "sum_over_time" in query else whole(path, query)
+    (objective,) = read(files, server).objectives
+    assert objective.groups[0].events is None
+    assert "too many samples" in objective.notes[0]
+
+
+def test_warnings_are_passed_on(files: Files, server: Scripted) -> None:
+    server.script = records(0.001, warnings=["PromQL warning: some stores did not answer"])
+    assert read_status(files, Prometheus(server.url).ask_all).warnings == (
+        "PromQL warning: some stores did not answer",
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "words"),
+    [
+        (200, b"<html>login</html>", "no answer of Prometheus"),
+        (200, b'{"status":"success","data":{"result":[{"metric":{"a":1}}]}}', "no answer of Prometheus"),
+        (200, b'{"status":"success"}', "no answer of Prometheus"),
+        (200, b"\xff\xfe", "no answer of Prometheus"),
+        (503, b'{"status":"error","error":"starting up"}', "answered 503 starting up"),
+        (401, b"who are you", "answered 401"),
+    ],
+)
+def test_what_is_no_answer_is_said(files: Files, server: Scripted, status: int, body: bytes, words: str) -> None:
+    server.script = lambda path, query: (status, body)
+    with pytest.raises(UnreachableError, match=words):
+        read(files, server)
+
+
+def test_nan_is_not_known(files: Files, server: Scripted) -> None:
+    whole = records(0.001)
+    server.script = lambda path, query: (200, whole(path, query)[1].replace(b'"0.001"', b'"NaN"'))
+    assert read(files, server).objectives[0].groups[0].attainment is None
+
+
+def test_a_slow_server_is_left_in_time(files: Files, server: Scripted) -> None:
+    server.delay_s = 1.0
+    began = time.monotonic()
+    with pytest.raises(UnreachableError, match="timed out"):
+        read_status(files, Prometheus(server.url, timeout_s=0.1).ask_all)
+    assert time.monotonic() - began < 0.9
+
+
+def test_the_token_comes_from_the_environment_or_a_file(
+    server: Scripted, files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLIFFWATCH_PROMETHEUS_TOKEN", "from-env")
+    monkeypatch.setenv("CLIFFWATCH_API_KEY", "of-the-engine")
+    (tmp_path / "token").write_text("from-file\n")
+    for client, token in (
+        (prometheus(server.url), "from-env"),
+        (prometheus(server.url, tmp_path / "token"), "from-file"),
+    ):
+        server.tokens.clear()
+        read_status(files, client.ask_all)
+        assert set(server.tokens) == {f"Bearer {token}"}
+        assert token not in repr(client)
+
+
+def test_bad_addresses_and_token_files(tmp_path: Path) -> None:
+    for address in ("prometheus:9090", "ftp://x", "http://user:word@x", "http://", "http://[", "http://x:99999"):
+        with pytest.raises(InputError):
+            prometheus(address)
+    (tmp_path / "empty").write_text("\n")
+    (tmp_path / "binary").write_bytes(b"\xff\x00")
+    for name in ("missing", "empty", "binary"):
+        with pytest.raises(InputError, match=name):
+            prometheus("http://x", tmp_path / name)
+
+
+def test_folders_of_files_and_names_that_stand_twice(tmp_path: Path) -> None:
+    for name in ("a.yaml", "b.yml"):
+        (tmp_path / name).write_text(SLO)
+    assert [path.name for path in slo_files([tmp_path])] == ["a.yaml", "b.yml"]
+    with pytest.raises(InputError, match=r"b\.yml: name: stands in another file too"):
+        load_watched(slo_files([tmp_path]))
+    (tmp_path / "none").mkdir()
+    with pytest.raises(InputError, match="holds no SLO file"):
+        slo_files([tmp_path / "none"])
