@@ -9,7 +9,7 @@ from cliffwatch.errors import CliffwatchError
 from cliffwatch.slo.burn import burn_rate
 from cliffwatch.slo.live.asks import Answer, Ask, Asker, Series, ranged, read_answer
 from cliffwatch.slo.live.queries import Group, group_of
-from cliffwatch.slo.live.watched import Watched
+from cliffwatch.slo.live.watched import NEEDS_RULES, Watched
 from cliffwatch.slo.prometheus.promql import selector, window_text
 
 PERIOD = 0  # in place of a window's length: the whole period
@@ -89,8 +89,12 @@ def _of_records(one: Watched, answer: Answer, grid: Grid) -> _Ratios:
 
 
 def _raw(one: Watched, grid: Grid, ask: Asker) -> ObjectiveHistory:
+    if not one.raw:
+        return ObjectiveHistory(one, (), NEEDS_RULES)
     fastest = min(alert.pair.long_s for alert in one.terms.alerts)
-    asked = {fastest: window_text(fastest), PERIOD: one.watch.period_text}
+    asked = {fastest: window_text(fastest)}
+    if one.watch.calendar is None:
+        asked[PERIOD] = one.watch.range_text
     expressions = [f"{one.events.bad_rate(text)} / ({one.events.rate(text)} > 0)" for text in asked.values()]
     ratios: _Ratios = {}
     notes = []

@@ -6,11 +6,14 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from cliffwatch.engines.catalog import Metric
 from cliffwatch.slo.live.asks import SLOW_KEEP_S, Answer, Ask, Series, instant
 from cliffwatch.slo.live.status import Evidence, Flow
 from cliffwatch.slo.live.watched import Watched
+from cliffwatch.slo.prometheus.calendar import today
 from cliffwatch.slo.prometheus.events import is_edge
 from cliffwatch.slo.prometheus.promql import any_of, selector, window_text
+from cliffwatch.slo.watch import Watch
 
 _TILE_S = 300  # windows of 5 minutes end to end cover a period without a gap
 _HOUR_S = 3_600  # the longest window that is recorded from raw series, not as an average of records
@@ -56,16 +59,18 @@ def records_ask(names: Collection[str]) -> Ask:
     return instant(selector("", {}, {"__name__": metrics, "slo": any_of(names)}))
 
 
-def period_ask(names: Collection[str], period_s: int) -> Ask:
+def period_ask(names: Collection[str], watch: Watch) -> Ask:
     """Events over a period: the 5-minute records laid end to end, which needs no knowledge of the rules' interval."""
-    base = selector("cliffwatch_slo:events:rate5m", {}, {"slo": any_of(names)})
-    return instant(f"sum_over_time({base}[{window_text(period_s)}:5m]) * {_TILE_S}", keep_s=SLOW_KEEP_S)
+    of = f"_{watch.calendar}" if watch.calendar else ""
+    base = selector(f"cliffwatch_slo:events:rate5m{of}", {}, {"slo": any_of(names)})
+    so_far = f" and on (calendar) {today(watch.calendar)}" if watch.calendar else ""
+    return instant(f"sum_over_time({base}[{watch.range_text}:5m]) * {_TILE_S}{so_far}", keep_s=SLOW_KEEP_S)
 
 
-def edges_ask(one: Watched) -> Ask:
+def edges_ask(one: Watched, metric: Metric) -> Ask:
     """The bucket edges that each instance has."""
     labels = ", ".join(dict.fromkeys(["instance", "le", *one.watch.group_by]))
-    series = selector(f"{one.metric.name}_bucket", one.watch.match)
+    series = selector(f"{metric.name}_bucket", one.watch.match)
     return instant(f"group by ({labels}) ({series})", keep_s=SLOW_KEEP_S)
 
 
@@ -75,7 +80,7 @@ def raw_windows_ask(one: Watched) -> Ask:
 
 
 def raw_period_ask(one: Watched) -> Ask:
-    """Rates over the whole period: apart, since it reads the most."""
+    """Rates over the whole period: apart, since it reads the most. Not for calendars, whose length changes."""
     return instant(_tagged(one, [one.terms.period_s]), keep_s=SLOW_KEEP_S)
 
 

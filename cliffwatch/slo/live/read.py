@@ -11,7 +11,7 @@ from cliffwatch.slo.live import queries
 from cliffwatch.slo.live.asks import ALERTS, Ask, Asker, PrometheusAlert, Reply, read_alerts, read_answer
 from cliffwatch.slo.live.queries import Found
 from cliffwatch.slo.live.status import Evidence, GroupStatus, State, group_status, worst
-from cliffwatch.slo.live.watched import Watched
+from cliffwatch.slo.live.watched import NEEDS_RULES, Watched
 from cliffwatch.units import format_seconds
 
 Key = tuple[str, str]
@@ -102,12 +102,17 @@ class _Session:
         names = {name for name, _ in self._recorded}
         for key, one in self._objectives.items():
             if key in self._recorded:
-                yield ("period", key), queries.period_ask(names, one.terms.period_s)
+                yield ("period", key), queries.period_ask(names, one.watch)
+            elif not one.raw:
+                self._notes[key].append(NEEDS_RULES)
             else:
                 yield ("raw", key), queries.raw_windows_ask(one)
-                yield ("raw period", key), queries.raw_period_ask(one)
-            if one.threshold is not None:
-                yield ("edges", key), queries.edges_ask(one)
+                if one.watch.calendar is None:
+                    yield ("raw period", key), queries.raw_period_ask(one)
+                else:
+                    self._notes[key].append("attainment and budget of a calendar's period need the compiled rules")
+            if one.metric is not None:
+                yield ("edges", key), queries.edges_ask(one, one.metric)
 
     def take(self, step: str, key: Key, reply: Reply) -> None:
         try:

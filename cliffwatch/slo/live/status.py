@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import TypeGuard
 
 from cliffwatch.slo.burn import BurnAlert, Severity, burn_rate, exhausted_after_s
-from cliffwatch.slo.prometheus.promql import window_text
+from cliffwatch.slo.prometheus.alerts import alert_name
 from cliffwatch.stats.wilson import wilson
 
 
@@ -193,8 +193,9 @@ def _burn(alert: BurnAlert, evidence: Evidence, terms: Terms) -> Burn:
     flow = evidence.windows.get(alert.pair.long_s)
     above = [one.bad_ratio is not None and one.bad_ratio > float(alert.ratio) for one in (long, short)]
     enough_bad = flow is not None and flow.bad_per_s * alert.pair.long_s >= terms.min_bad_events
-    name = f"SloBurn{window_text(alert.pair.long_s)}"
-    return Burn(name, alert.pair.severity, float(alert.factor), long, short, fires=all(above) and enough_bad)
+    return Burn(
+        alert_name(alert.pair), alert.pair.severity, float(alert.factor), long, short, fires=all(above) and enough_bad
+    )
 
 
 def _window(length_s: int, evidence: Evidence, terms: Terms) -> BurnWindow:

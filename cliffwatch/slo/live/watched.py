@@ -9,17 +9,27 @@ from pathlib import Path
 
 from cliffwatch.engines.catalog import Metric
 from cliffwatch.errors import InputError
-from cliffwatch.slo.burn import STANDARD_PAIRS, burn_alert
 from cliffwatch.slo.live.status import Terms
-from cliffwatch.slo.prometheus.events import Events, events_of, in_unit
-from cliffwatch.slo.prometheus.rules import compile_rules, objective_id
+from cliffwatch.slo.prometheus.alerts import least_bad
+from cliffwatch.slo.prometheus.events import Events, in_unit
+from cliffwatch.slo.prometheus.rules import Source, burn_alerts, sources_of, watch_of
 from cliffwatch.slo.spec import Objective, SloFile, load_slo
 from cliffwatch.slo.watch import Watch
+
+NEEDS_RULES = "no record of it is there, and without the compiled rules it cannot be told"
+_HOUR_S = 3_600
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """One objective of one file; `id` is the label `objective` of its records, `metric` what it counts on."""
+    """One objective of one file.
+
+    Attributes:
+        id: the label `objective` of its records.
+        metric: the histogram that its threshold is an edge of; None where it has none.
+        raw: its events can be told from raw series as exactly as from records: no record comes before them, and
+            nothing is left out of them by time.
+    """
 
     slo: str
     id: str
@@ -27,29 +37,34 @@ class Watched:
     watch: Watch
     events: Events
     terms: Terms
-    metric: Metric
+    metric: Metric | None
+    raw: bool
 
     @property
     def threshold(self) -> float | None:
         """In the metric's own unit; None for an objective without one."""
         seconds = self.objective.threshold
-        return None if seconds is None else in_unit(seconds, self.metric)
+        return None if seconds is None or self.metric is None else in_unit(seconds, self.metric)
 
 
 def watched(slo: SloFile, *, source: str) -> tuple[Watched, ...]:
     """Every objective of a file. Raises InputError, as `compile_rules` does, for what cannot be watched."""
-    compile_rules(slo, source=source)
-    watch = slo.watch
-    assert watch is not None  # noqa: S101  refused above
-    return tuple(_watched(slo.name, one, watch, number) for number, one in enumerate(slo.objectives))
+    watch = watch_of(slo, source=source)
+    return tuple(_watched(slo.name, watch, *one) for one in sources_of(slo, source=source))
 
 
-def _watched(name: str, objective: Objective, watch: Watch, number: int) -> Watched:
-    target, period_s = Decimal(repr(objective.target)), round(watch.period)
-    events = events_of(objective, watch, field=f"objectives[{number}]")
-    alerts = tuple(burn_alert(pair, target, period_s) for pair in STANDARD_PAIRS)
-    terms = Terms(target, period_s, objective.needed, watch.min_bad_events, alerts)
-    return Watched(name, objective_id(objective), objective, watch, events, terms, watch.catalog.metric(events.metric))
+def _watched(name: str, watch: Watch, objective: Objective, source: Source) -> Watched:
+    events = source.events
+    metric = None if objective.threshold is None else watch.catalog.metric(events.metric)
+    terms = Terms(
+        target=Decimal(repr(objective.target)),
+        period_s=round(watch.period),
+        needed=objective.needed,
+        min_bad_events=least_bad(objective, watch),
+        alerts=tuple(burn_alerts(objective, watch)),
+    )
+    raw = not source.rules and events.raw_up_to_s >= _HOUR_S
+    return Watched(name, source.labels["objective"], objective, watch, events, terms, metric, raw)
 
 
 def load_watched(paths: Sequence[str | Path]) -> dict[str, tuple[Watched, ...]]:

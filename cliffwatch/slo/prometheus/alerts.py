@@ -22,14 +22,18 @@ def alert_name(pair: WindowPair) -> str:
     return f"SloBurn{window_text(pair.long_s)}"
 
 
+def least_bad(objective: Objective, watch: Watch) -> int:
+    """Bad events that an alert needs in its long window; a bad slice stands for many events."""
+    return watch.min_bad_events if objective.slices is None else 1
+
+
 def burn_rule(slo: SloFile, watch: Watch, objective: Objective, labels: dict[str, str], alert: BurnAlert) -> Rule:
     """Fires while both windows burn and the long one holds enough bad events to mean something."""
     long, short = window_text(alert.pair.long_s), window_text(alert.pair.short_s)
     ratio = f"{alert.ratio.normalize():f}"
     conditions = [f"{selector(f'cliffwatch_slo:bad:ratio{window}', labels)} > {ratio}" for window in (long, short)]
     bad_events = f"{selector(f'cliffwatch_slo:bad:rate{long}', labels)} * {alert.pair.long_s}"
-    least = watch.min_bad_events if objective.slices is None else 1  # a bad slice stands for many events
-    conditions.append(f"{bad_events} >= {least}")
+    conditions.append(f"{bad_events} >= {least_bad(objective, watch)}")
     counted = "slices" if objective.slices else "events"
     groups = ", ".join(f"{label} {{{{ $labels.{label} }}}}" for label in watch.group_by)
     who = f"{slo.name}{f' ({groups})' if groups else ''}"

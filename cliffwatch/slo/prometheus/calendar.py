@@ -20,19 +20,24 @@ _NUMBER = {
 }
 
 
+def today(calendar: Calendar) -> str:
+    """A vector of one series, whose label `calendar` names the period that it is now."""
+    return f'count_values("calendar", {_NUMBER[calendar]})'
+
+
 def period_sums(watch: Watch, labels: dict[str, str]) -> tuple[list[Rule], str, str]:
     """Rules that come before, and the sums of all 5-minute rates and of the bad ones over the period (so far)."""
     if watch.calendar is None:
         everything, failed = (f"sum_over_time({base(what, labels)}[{watch.range_text}])" for what in ("events", "bad"))
         return [], everything, failed
-    today = f'count_values("calendar", {_NUMBER[watch.calendar]})'
+    now = today(watch.calendar)
     rules = [
-        record(f"{what}:rate5m_{watch.calendar}", f"{base(what, labels)} * on () group_left (calendar) {today}", labels)
+        record(f"{what}:rate5m_{watch.calendar}", f"{base(what, labels)} * on () group_left (calendar) {now}", labels)
         for what in ("events", "bad")
     ]
-    return rules, _so_far("events", watch, labels, today), _so_far("bad", watch, labels, today)
+    return rules, _so_far("events", watch, labels, now), _so_far("bad", watch, labels, now)
 
 
-def _so_far(what: str, watch: Watch, labels: Mapping[str, str], today: str) -> str:
+def _so_far(what: str, watch: Watch, labels: Mapping[str, str], now: str) -> str:
     series = recorded(f"{what}:rate5m_{watch.calendar}", labels)
-    return f"(sum_over_time({series}[{watch.range_text}]) and on (calendar) {today})"
+    return f"(sum_over_time({series}[{watch.range_text}]) and on (calendar) {now})"

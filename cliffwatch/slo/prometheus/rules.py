@@ -7,6 +7,7 @@ ever NaN: a window without events has no ratio.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -39,22 +40,10 @@ class Compiled:
 
 def compile_rules(slo: SloFile, *, source: str = "SLO file") -> Compiled:
     """Rule groups for Prometheus. Raises InputError where `watch` is missing or an objective cannot be watched."""
-    watch = slo.watch
-    if not _NAME.fullmatch(slo.name):
-        allowed = "letters, digits, dot, dash, underscore: it is a label's value and part of rule names"
-        raise InputError("cannot name rules", file=source, field="name", value=slo.name, allowed=allowed)
-    if watch is None:
-        raise InputError("is missing", file=source, field="watch", allowed="watch: {engine: vllm, match: {job: ...}}")
+    watch = watch_of(slo, source=source)
     notes: list[str] = []
     groups: list[dict[str, Any]] = []
-    seen: set[str] = set()
-    for number, objective in enumerate(slo.objectives):
-        try:
-            found = _source(slo, watch, objective, field=f"objectives[{number}]", taken=seen)
-        except InputError as error:
-            raise InputError(
-                error.message, file=source, field=error.field, value=error.value, allowed=error.allowed
-            ) from error
+    for objective, found in sources_of(slo, source=source):
         alerts = burn_alerts(objective, watch)
         notes += [f"{objective.label}: {note}" for note in (*found.events.notes, *_mended(alerts, objective))]
         groups.append(_group(slo, watch, objective, found, alerts))
@@ -71,6 +60,29 @@ class Source:
     rules: list[Rule]
     events: Events
     labels: dict[str, str]
+
+
+def watch_of(slo: SloFile, *, source: str) -> Watch:
+    """How a file is watched. Raises InputError where it is not, or its name cannot be part of rules."""
+    if not _NAME.fullmatch(slo.name):
+        allowed = "letters, digits, dot, dash, underscore: it is a label's value and part of rule names"
+        raise InputError("cannot name rules", file=source, field="name", value=slo.name, allowed=allowed)
+    if slo.watch is None:
+        raise InputError("is missing", file=source, field="watch", allowed="watch: {engine: vllm, match: {job: ...}}")
+    return slo.watch
+
+
+def sources_of(slo: SloFile, *, source: str) -> Iterator[tuple[Objective, Source]]:
+    """Each objective with where its figures come from. Raises InputError for the first that cannot be watched."""
+    watch = watch_of(slo, source=source)
+    seen: set[str] = set()
+    for number, objective in enumerate(slo.objectives):
+        try:
+            yield objective, _source(slo, watch, objective, field=f"objectives[{number}]", taken=seen)
+        except InputError as error:
+            raise InputError(
+                error.message, file=source, field=error.field, value=error.value, allowed=error.allowed
+            ) from error
 
 
 def _source(slo: SloFile, watch: Watch, objective: Objective, *, field: str, taken: set[str]) -> Source:
