@@ -73,7 +73,9 @@ class RunDetail(RunItem, RunRows):
     )
     reasons: list[Reason] = Field(description="The findings behind the verdict.")
     checks: list[CheckResult] = Field(description="Every check of trust that was made; empty until the run has ended.")
-    calibration: Calibration | None = Field(description="The client's own error, where it was measured before the run.")
+    calibration: Calibration | None = Field(
+        description="The client's own error, where it was measured before the run; the last level is the run's."
+    )
     warnings: list[str]
     workers: list[WorkerInfo]
     cost: Cost | None

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from cliffwatch.records.manifest import RunState
+from cliffwatch.records.manifest import RunState, VerdictState
 from cliffwatch.records.reader import RunReader
 from cliffwatch.records.writer import ShardWriter
 from cliffwatch.report import words
@@ -144,6 +144,35 @@ def test_shares_read_as_in_the_report(browser: Browser, service: Server, run: Sy
         expect(box.locator("svg .value")).to_have_text(words.attained(one.attainment))
     expect(page.locator("#attainment dl")).to_contain_text(words.attained(judgement.goodput.ratio))
     page.close()
+
+
+ERROR = {"n": 1000, "p50_s": -0.0001, "p99_s": 0.0007, "max_s": 0.001}
+LEVEL = {"streams": 20, "asked_streams": 20, "gap_s": 0.02, "ttft": ERROR, "itl": ERROR, "core_s_per_chunk": 1e-5}
+
+
+def test_checks_read_as_in_the_report(browser: Browser, root: Path, service: Server) -> None:
+    """Value, thresholds, n and state of each check, in the words of table and HTML report; the client's bias below."""
+    calibration = {"levels": [{"name": "load", **LEVEL}], "took_s": 5.0}
+    manifest = make_manifest(run_id="checked", created_unix_s=2.0, calibration=calibration, tightest_s={"ttft": 0.06})
+    verdict = make_run(root / "checked", 300, failures=0.5, manifest=manifest).manifest.verdict
+    assert verdict is not None
+    checks = verdict.checks
+    look = open_page(browser, f"{service.url}/#run=checked")
+    expect(look.page.locator("#trust tbody tr")).to_have_count(len(checks))
+    rows = look.page.locator("#trust tbody tr")
+    shown = rows.evaluate_all("rows => rows.map(row => [...row.cells].map(cell => cell.textContent))")
+    assert shown == [
+        [
+            one.check, words.checked(one.value, one.unit), words.limit(one.degraded, one),
+            words.limit(one.invalid, one), words.UNKNOWN if one.n is None else f"{one.n:,}", words.trusted(one),
+        ]
+        for one in checks
+    ]  # fmt: skip
+    assert {one.state for one in checks} == {None, VerdictState.VALID, VerdictState.DEGRADED}
+    expect(look.page.locator("#trust")).to_contain_text("at 20 streams: TTFT -100 µs, P99 700 µs (n 1,000)")
+    assert look.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert look.said == []
+    look.page.close()
 
 
 def test_heatmap_is_walked_with_arrow_keys(browser: Browser, service: Server) -> None:

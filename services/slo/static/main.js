@@ -10,6 +10,7 @@ import { showOutcomes } from "./outcomes.js";
 import * as place from "./place.js";
 import { noRuns, showRuns } from "./runs.js";
 import { showTimeline } from "./timeline.js";
+import { showTrust } from "./trust.js";
 
 const LIVE_MS = 2000;
 const IDLE_MS = 5000;
@@ -58,6 +59,7 @@ async function showAll(isCurrent) {
   part("heatmap", heatmap, (answer) => showHeatmap(answer, objectives));
   part("timeline", timeline, (answer) => showTimeline(answer, objectives.filter((one) => !one.input_tokens).map((one) => one.threshold_s)));
   part("outcomes", outcomes, showOutcomes);
+  showTrust(run);
   showFacts(run);
   return run.state === "running";
 }

@@ -1,6 +1,7 @@
 /* How the requests ended. */
 
 import { byId, node, show } from "./dom.js";
+import { table } from "./table.js";
 import { count, plural, share } from "./words.js";
 
 const STATES = { ok: "ok", failed: "failed", not_served: "partial" };
@@ -9,16 +10,8 @@ const KINDS = { ok: "success", failed: "failed by the server", not_served: "not 
 export function showOutcomes(answer) {
   const box = byId("outcomes");
   if (answer.note) return show(box, node("p", { class: "empty" }, answer.note));
-  show(box, table(`${plural(answer.n, "request")} of the ${answer.phase} phase`, ["Outcome", "drawn", "Requests", "Share"], answer.outcomes.map(outcomeRow)),
-    answer.errors.length ? table("Most frequent errors", ["Outcome", "Message", "Requests"], answer.errors.map(errorRow)) : null);
-}
-
-function table(caption, heads, rows) {
-  const last = heads.length > 3 ? 2 : 1;
-  return node("div", { class: "scroll", "data-key": caption }, node("table", { class: "table" }, node("caption", {}, caption),
-    node("thead", {}, node("tr", {}, ...heads.map((text, index) => node("th", { scope: "col", class: index >= last && index > 1 ? "number" : null },
-      text === "drawn" ? node("span", { class: "visually-hidden" }, text) : text)))),
-    node("tbody", {}, ...rows)));
+  show(box, table(`${plural(answer.n, "request")} of the ${answer.phase} phase`, ["Outcome", "~drawn", ">Requests", ">Share"], answer.outcomes.map(outcomeRow)),
+    answer.errors.length ? table("Most frequent errors", ["Outcome", "Message", ">Requests"], answer.errors.map(errorRow)) : null);
 }
 
 function outcomeRow(one) {

@@ -17,6 +17,12 @@ export function span(length_s) {
   return `${Math.floor(length_s / 86400)} d`;
 }
 
+/** A value or threshold of a check, in its unit. */
+export const checked = (value, unit) => cliffwatch.byUnit[unit](value);
+
+/** The client's own error of a figure: `+0.1 ms, P99 0.7 ms (n 1,000)`. */
+export const bias = (error) => `${error.p50_s < 0 ? "-" : "+"}${seconds(Math.abs(error.p50_s))}, P99 ${seconds(error.p99_s)} (n ${count(error.n)})`;
+
 /** A target as it was written: 0.95 is `95 %`. */
 export const goal = (target) => `${Number((target * 100).toFixed(6))} %`;
 export const usd = (amount) => (amount === null ? "–" : `$${Number(amount.toPrecision(3))}`);
