@@ -29,7 +29,9 @@ def fetch(url: str, *, limit: int, missing_ok: bool = False) -> str | None:
     """
     refuse_address(url)
     token = os.environ.get("CLIFFWATCH_API_KEY")
-    status, reason, body = exchange(url, token=token, limit=limit, timeout_s=TIMEOUT_S)
+    status, reason, body = exchange(
+        url, authorization=f"Bearer {token}" if token else None, limit=limit, timeout_s=TIMEOUT_S
+    )
     if status < 300:
         return body.decode("utf-8", errors="replace")
     if missing_ok and status in _NOT_THERE:
@@ -52,9 +54,16 @@ def refuse_address(url: str) -> None:
 
 
 def exchange(
-    url: str, *, token: str | None, limit: int, timeout_s: float, form: bytes | None = None
+    url: str,
+    *,
+    authorization: str | None,
+    limit: int,
+    timeout_s: float,
+    form: bytes | None = None,
+    trust: ssl.SSLContext | None = None,
 ) -> tuple[int, str, bytes]:
-    """Status, reason and body of a GET, or of a POST of `form`; all of it within `timeout_s`.
+    """Status, reason and body of a GET, or of a POST of `form`; all of it within `timeout_s`. `authorization` is
+    that header's value; `trust` stands in place of the system's certificate authorities.
 
     Raises:
         InputError: an answer over `limit` bytes.
@@ -62,10 +71,11 @@ def exchange(
     """
     ends = time.monotonic() + timeout_s
     request = urllib.request.Request(url, data=form, headers={"User-Agent": "cliffwatch"})  # noqa: S310  checked
-    if token:
-        request.add_unredirected_header("Authorization", f"Bearer {token}")
+    if authorization:
+        request.add_unredirected_header("Authorization", authorization)
+    context = trust or _tls()
     try:
-        with urllib.request.urlopen(request, timeout=timeout_s, context=_tls()) as answer:  # noqa: S310
+        with urllib.request.urlopen(request, timeout=timeout_s, context=context) as answer:  # noqa: S310
             return answer.status, answer.reason, _read(answer, url, limit, ends)
     except urllib.error.HTTPError as error:
         with error:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import os
+import ssl
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -16,10 +19,13 @@ from cliffwatch.errors import CliffwatchError, InputError, UnreachableError, sho
 from cliffwatch.slo.live.asks import Ask, Reply
 
 TOKEN_VARIABLE = "CLIFFWATCH_PROMETHEUS_TOKEN"
+BASIC_VARIABLE = "CLIFFWATCH_PROMETHEUS_BASIC_AUTH"
 TIMEOUT_S = 10.0
 MAX_BYTES = 64 << 20
 MAX_TOKEN_BYTES = 64 << 10
 SIDE_BY_SIDE = 4
+_BUSY = {429, 502, 503, 504}
+_WAIT_S = 0.5  # before the second attempt; twice as long before each further one
 
 
 class _Refusal(msgspec.Struct):
@@ -28,11 +34,19 @@ class _Refusal(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class Prometheus:
-    """The server at `url` (a path before `/api` allowed, as of a proxy or a multi-tenant store)."""
+    """The server at `url` (a path before `/api` allowed, as of a proxy or a multi-tenant store).
+
+    Attributes:
+        authorization: the header's value.
+        trust: certificate authorities in place of the system's.
+        attempts: how often a question is put while the server says that it is busy.
+    """
 
     url: str
-    token: str | None = field(default=None, repr=False)
+    authorization: str | None = field(default=None, repr=False)
     timeout_s: float = TIMEOUT_S
+    trust: ssl.SSLContext | None = None
+    attempts: int = 1
 
     def ask(self, one: Ask) -> bytes:
         """The answer's text.
@@ -43,7 +57,19 @@ class Prometheus:
         """
         form = urlencode(one.form).encode() if one.form else None
         address = self.url.rstrip("/") + one.path
-        status, reason, body = exchange(address, token=self.token, limit=MAX_BYTES, timeout_s=self.timeout_s, form=form)
+        for attempt in range(self.attempts):
+            if attempt:
+                time.sleep(_WAIT_S * 2 ** (attempt - 1))
+            status, reason, body = exchange(
+                address,
+                authorization=self.authorization,
+                limit=MAX_BYTES,
+                timeout_s=self.timeout_s,
+                form=form,
+                trust=self.trust,
+            )
+            if status not in _BUSY:
+                break
         if status >= 300:
             raise UnreachableError(f"answered {status} {_words(body) or reason}", file=self.url)
         return body
@@ -62,14 +88,41 @@ class Prometheus:
             return error
 
 
-def prometheus(url: str, token_file: Path | None = None, *, timeout_s: float = TIMEOUT_S) -> Prometheus:
-    """The server at `url` with the bearer token of `token_file`, or of CLIFFWATCH_PROMETHEUS_TOKEN where that is set.
+def prometheus(
+    url: str,
+    token_file: Path | None = None,
+    *,
+    basic_auth_file: Path | None = None,
+    ca_file: Path | None = None,
+    timeout_s: float = TIMEOUT_S,
+    attempts: int = 1,
+) -> Prometheus:
+    """The server at `url`, with the bearer token or the USER:PASSWORD of a file, else of the environment, else neither.
 
-    Raises InputError for what is no address, or a file that cannot be read.
+    Raises InputError for what is no address, a file that cannot be read, or two ways to say who we are.
     """
     refuse_address(url)
-    token = secret(token_file, field="--prometheus-token-file") if token_file else os.environ.get(TOKEN_VARIABLE)
-    return Prometheus(url, token or None, timeout_s)
+    given = {
+        "Bearer": secret(token_file, field="--prometheus-token-file") if token_file else "",
+        "Basic": secret(basic_auth_file, field="--prometheus-basic-auth-file") if basic_auth_file else "",
+    }
+    if not any(given.values()):
+        given = {"Bearer": os.environ.get(TOKEN_VARIABLE, ""), "Basic": os.environ.get(BASIC_VARIABLE, "")}
+    if all(given.values()):
+        raise InputError("do not go together", field="bearer token and basic authentication", allowed="one of them")
+    if (basic := given["Basic"]) and ":" not in basic:
+        raise InputError("is not what basic authentication needs", field=BASIC_VARIABLE, allowed="USER:PASSWORD")
+    given["Basic"] = base64.b64encode(basic.encode()).decode()
+    authorization = next((f"{kind} {value}" for kind, value in given.items() if value), None)
+    return Prometheus(url, authorization, timeout_s, _trust(ca_file) if ca_file else None, attempts)
+
+
+def _trust(ca_file: Path) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=str(ca_file))
+    except OSError as error:
+        message = f"holds no certificates of authorities: {error.strerror or error}"
+        raise InputError(message, file=ca_file, field="--prometheus-ca-file", allowed="a PEM file") from error
 
 
 def secret(path: Path, *, field: str) -> str:

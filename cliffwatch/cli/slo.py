@@ -6,6 +6,7 @@ from pathlib import Path
 
 import typer
 
+from cliffwatch.cli.slo_backtest import backtest
 from cliffwatch.cli.slo_proof import prove_slo
 from cliffwatch.errors import InputError
 from cliffwatch.report.words import target
@@ -105,6 +106,7 @@ def status(
 
 
 app.command(name="test")(prove_slo)
+app.command(name="backtest")(backtest)
 
 
 @app.command(name="presets")

@@ -12,6 +12,7 @@ import msgspec
 from cliffwatch.errors import CliffwatchError, UnreachableError, shorten
 
 MAX_SERIES = 50_000
+PARTIAL = "the answer is partial: some of its stores did not answer"
 SLOW_KEEP_S = 60.0  # what changes slowly or costs much: bucket edges, sums over the whole period
 
 
@@ -98,6 +99,7 @@ class _Envelope(msgspec.Struct):
     data: msgspec.Raw = msgspec.Raw(b"null")
     error: str = ""
     warnings: list[str] = msgspec.field(default_factory=list)
+    isPartial: bool = False  # noqa: N815  as VictoriaMetrics spells it
 
 
 def read_answer(reply: Reply) -> Answer:
@@ -110,7 +112,9 @@ def read_answer(reply: Reply) -> Answer:
     rows = _decode(envelope.data, _Result).result
     if len(rows) > MAX_SERIES:
         raise UnreachableError(f"answers with {len(rows)} series, more than {MAX_SERIES}", file="Prometheus")
-    return Answer(tuple(Series(row.metric, _points(row)) for row in rows if _points(row)), tuple(envelope.warnings))
+    series = ((row, _points(row)) for row in rows)
+    warnings = (*envelope.warnings, *([PARTIAL] if envelope.isPartial else []))
+    return Answer(tuple(Series(row.metric, points) for row, points in series if points), warnings)
 
 
 def read_alerts(reply: Reply) -> tuple[PrometheusAlert, ...]:

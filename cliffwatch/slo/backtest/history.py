@@ -1,0 +1,147 @@
+"""An objective's rates over a span of the past, at every instant at which Prometheus would have evaluated its rules.
+
+Prometheus itself computes the rates over raw series (counter resets, instances, mixed bucket layouts), by the compiled
+expressions. Longer windows are means of the 5-minute rates, as the compiled records have them: of the samples in
+(t - window, t], those that are absent left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cliffwatch.slo.live.asks import Series
+from cliffwatch.slo.prometheus.events import Events
+from cliffwatch.slo.prometheus.promql import window_text
+from cliffwatch.slo.prometheus.rules import BASE_S, RAW_UP_TO_S
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+What = Literal["events", "bad"]
+Rates = dict[tuple[What, int], Floats]
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Instants of evaluation in Unix seconds: `start_s`, then every `step_s`, `size` in all; `lead` of them come before
+    the replayed span, for what windows and the budget's period reach back to."""
+
+    start_s: float
+    step_s: float
+    size: int
+    lead: int
+
+    @classmethod
+    def over(cls, start_s: float, end_s: float, step_s: float, reach_s: float) -> Grid:
+        """Multiples of the step in [start, end], and before them as many as `reach_s` holds."""
+        first, last = math.ceil(start_s / step_s), math.floor(end_s / step_s)
+        lead = math.ceil(reach_s / step_s)
+        return cls((first - lead) * step_s, step_s, last - first + 1 + lead, lead)
+
+    @property
+    def replayed(self) -> int:
+        """How many instants are replayed."""
+        return self.size - self.lead
+
+    def at(self, index: int) -> float:
+        """The time of a replayed instant."""
+        return self.start_s + (self.lead + index) * self.step_s
+
+    @property
+    def end_s(self) -> float:
+        return self.at(self.replayed - 1)
+
+    def steps(self, window_s: float) -> int:
+        """Instants in a window that is open on its left."""
+        return math.ceil(window_s / self.step_s)
+
+    def offset(self, window_s: int) -> int:
+        """The first instant at which a rate is needed: only the base reaches back."""
+        return 0 if window_s == BASE_S else self.lead
+
+    def place(self, into: Floats, series: Series, offset: int) -> None:
+        """Write a series' points into an array that begins with the grid's instant `offset`."""
+        if not series.points:
+            return
+        points = np.asarray(series.points)
+        index = np.rint((points[:, 0] - self.start_s) / self.step_s).astype(np.int64) - offset
+        inside = (index >= 0) & (index < len(into))
+        into[index[inside]] = points[inside, 1]
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """One group's rates. Arrays hold NaN where Prometheus has no sample.
+
+    `rates`: events or bad events a second by window; of the base window over the whole grid, else the replayed part.
+    """
+
+    grid: Grid
+    rates: Mapping[tuple[What, int], Floats]
+
+    def rate(self, what: What, window_s: int) -> Floats:
+        """Events a second over a window, at each replayed instant."""
+        if window_s <= RAW_UP_TO_S:
+            values = self.rates[what, window_s]
+            return values[self.grid.lead :] if window_s == BASE_S else values
+        sums, counts = self._trailing(what, window_s)
+        with np.errstate(invalid="ignore"):
+            return sums / counts
+
+    def count(self, what: What, window_s: int) -> Floats:
+        """Events of a window: the sum of its 5-minute rates, each standing for one step; NaN where there is none."""
+        sums, counts = self._trailing(what, window_s)
+        return np.where(counts > 0, sums * self.grid.step_s, np.nan)
+
+    def ratio(self, window_s: int) -> Floats:
+        """Share of bad events in a window; NaN without any event."""
+        return share(self.rate("bad", window_s), self.rate("events", window_s))
+
+    def _trailing(self, what: What, window_s: int) -> tuple[Floats, NDArray[np.int64]]:
+        sums, counts = trailing_sums(self.rates[what, BASE_S], self.grid.steps(window_s))
+        return sums[self.grid.lead :], counts[self.grid.lead :]
+
+
+def share(bad: Floats, events: Floats) -> Floats:
+    """bad / events where there are events; else NaN."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(events > 0, bad / events, np.nan)
+
+
+def trailing_sums(values: Floats, steps: int) -> tuple[Floats, NDArray[np.int64]]:
+    """For each instant the sum and the number of known values among the last `steps`, its own included.
+
+    A window without any non-zero value sums to exactly 0: differences of running sums would leave a rest there, and
+    what is no event at all would have a ratio.
+    """
+    known = ~np.isnan(values)
+    filled = np.where(known, values, 0.0)
+    ends = np.arange(1, len(values) + 1)
+    begins = np.maximum(ends - steps, 0)
+
+    def windowed(each: NDArray[Any]) -> NDArray[Any]:
+        running = np.concatenate((np.zeros(1, each.dtype), np.cumsum(each)))
+        difference: NDArray[Any] = running[ends] - running[begins]
+        return difference
+
+    sums = np.where(windowed((filled != 0).astype(np.int64)) > 0, windowed(filled), 0.0)
+    return sums, windowed(known.astype(np.int64))
+
+
+def questions(events: Events, windows: set[int]) -> dict[tuple[What, int], str]:
+    """The PromQL of every rate that is computed from raw series, by what it counts and its window, seconds."""
+    raw = sorted(window for window in windows | {BASE_S} if window <= RAW_UP_TO_S)
+    rates = {"events": events.rate, "bad": events.bad_rate}
+    return {(what, window): rates[what](window_text(window)) for window in raw for what in ("events", "bad")}
+
+
+def pieces(grid: Grid, window_s: int, points: int) -> Iterator[tuple[float, float]]:
+    """Start and end of the range queries that cover what is needed of a window, at most `points` instants each."""
+    for first in range(grid.offset(window_s), grid.size, points):
+        last = min(first + points, grid.size) - 1
+        yield grid.start_s + first * grid.step_s, grid.start_s + last * grid.step_s

@@ -1,0 +1,124 @@
+"""A backtest against Prometheus itself: promtool evaluates the compiled rules over the same samples, step by step."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cliffwatch.slo.prometheus.files import rule_file
+from cliffwatch.slo.prometheus.rules import compile_rules
+from cliffwatch.slo.spec import load_slo
+from tests.servers.history import prometheus_with
+from tests.servers.monitoring import tool
+from tests.servers.processes import Server
+
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("prometheus_tools")]
+
+MINUTE_S = 60
+STEPS = 26 * 60
+START_S = (int(time.time()) - 4 * 86_400) // 86_400 * 86_400
+TTFT = "vllm:time_to_first_token_seconds"
+SLO = """\
+name: chat
+objectives:
+  - {sli: ttft, threshold: 2.5s, target: 99%}
+watch: {engine: vllm, group_by: [instance], period: 2d}
+"""
+# minutes from the start, and the share of bad events in them: outages of several sizes and a slow burn
+OUTAGES = {(200, 230): 1.0, (500, 560): 0.5, (700, 940): 0.04, (1400, 1403): 1.0, (1540, STEPS): 1.0}
+FEW, NO_SCRAPE, IDLE = range(1000, 1200), range(1210, 1270), range(1280, 1330)
+RESTARTS = {210, 520, 800, 1402}
+
+
+@dataclass(frozen=True)
+class Past:
+    """A server with the history, the SLO file, and the samples themselves."""
+
+    server: Server
+    slo: Path
+    series: dict[str, list[float | None]]
+
+
+def made(seed: int) -> tuple[list[float | None], list[float | None]]:
+    """Counters of all events and of good ones, a minute each: restarts, gaps, idle and thin hours, outages."""
+    rng = random.Random(seed)
+    total = good = 0
+    totals: list[float | None] = []
+    goods: list[float | None] = []
+    for minute in range(STEPS):
+        if minute in RESTARTS and seed == 1:
+            total = good = 0
+        events = 0 if minute in IDLE else rng.randint(0, 1) if minute in FEW else rng.randint(60, 240)
+        share = next((bad for (first, after), bad in OUTAGES.items() if first <= minute < after), 0.001)
+        share = 0.3 if minute in FEW else share
+        bad = sum(rng.random() < share for _ in range(events))
+        total, good = total + events, good + events - bad
+        totals.append(None if minute in NO_SCRAPE else float(total))
+        goods.append(None if minute in NO_SCRAPE else float(good))
+    return totals, goods
+
+
+@pytest.fixture(scope="module")
+def past(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Past]:
+    folder = tmp_path_factory.mktemp("past")
+    (folder / "slo.yaml").write_text(SLO)
+    series: dict[str, list[float | None]] = {}
+    for seed, name in ((1, "a"), (2, "b")):
+        totals, goods = made(seed)
+        series[f'{TTFT}_count{{instance="{name}"}}'] = totals
+        series[f'{TTFT}_bucket{{instance="{name}",le="2.5"}}'] = goods
+    with prometheus_with(folder, series, start_s=START_S, step_s=MINUTE_S) as server:
+        yield Past(server, folder / "slo.yaml", series)
+
+
+def backtest(past: Past, *options: str, code: int = 0) -> Any:
+    command = [sys.executable, "-m", "cliffwatch", "slo", "backtest", str(past.slo), "--prometheus", past.server.url]
+    span = ["--from", str(START_S), "--to", str(START_S + (STEPS - 1) * MINUTE_S)]
+    done = subprocess.run([*command, *span, *options, "--json"], capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    return json.loads(done.stdout)
+
+
+def minute(text: str) -> int:
+    return round((time.mktime(time.strptime(text, "%Y-%m-%dT%H:%M:%SZ")) - time.timezone - START_S) / MINUTE_S)
+
+
+def test_alerts_are_those_of_prometheus_to_the_evaluation(past: Past, tmp_path: Path) -> None:
+    """promtool must find as many firing evaluations in all, and the same state on both sides of each start and end."""
+    groups = {one["labels"]["instance"]: one for one in backtest(past)["objectives"][0]["groups"]}
+    assert {len(one["firings"]) for one in groups.values()} - {0}
+    (tmp_path / "rules.yml").write_text(rule_file(compile_rules(load_slo(past.slo))))
+    asked: list[dict[str, Any]] = []
+
+    def expect(at: int, expression: str, value: float) -> None:
+        sample = {"labels": "{}", "value": value}
+        asked.append({"expr": f"({expression}) or vector(0)", "eval_time": f"{at}m", "exp_samples": [sample]})
+
+    for name, group in groups.items():
+        for alert in ("SloBurn1h", "SloBurn6h", "SloBurn1d", "SloBurn3d"):
+            firings = [one for one in group["firings"] if one["alert"] == alert]
+            fired = f'ALERTS{{alertname="{alert}",instance="{name}",alertstate="firing"}}'
+            ends = [(minute(one["start"]), minute(one["end"]) if one["end"] else STEPS) for one in firings]
+            expect(STEPS - 1, f"sum(count_over_time({fired}[{STEPS}m]))", sum(end - start for start, end in ends))
+            for start, end in ends:
+                for at, state in ((start - 1, 0), (start, 1), (end - 1, 1), (end, 0)):
+                    if at < STEPS:
+                        expect(at, f"count({fired})", state)
+    series = [
+        {"series": name, "values": " ".join("_" if value is None else f"{value:g}" for value in values)}
+        for name, values in past.series.items()
+    ]
+    test = {"interval": "1m", "input_series": series, "promql_expr_test": asked}
+    document = {"rule_files": ["rules.yml"], "evaluation_interval": "1m", "tests": [test]}
+    (tmp_path / "tests.yml").write_text(yaml.safe_dump(document))
+    tool("promtool", "test", "rules", tmp_path / "tests.yml", folder=tmp_path)
