@@ -19,6 +19,7 @@ from cliffwatch.slo.backtest.history import Grid, History, Rates, What, pieces, 
 from cliffwatch.slo.live.asks import Answer, ranged, read_answer
 from cliffwatch.slo.live.queries import Group
 from cliffwatch.slo.prometheus.events import Events
+from cliffwatch.slo.prometheus.record import BASE_S
 
 POINTS = 11_000  # that Prometheus answers a range query with, at most
 LEAST_POINTS = 100
@@ -86,7 +87,9 @@ def fetch_history(server: Prometheus, events: Events, windows: set[int], grid: G
         for start_s, end_s in pieces(grid, key[1], POINTS)
     )
     _work(server, gathered, todo, _Progress(what, len(todo)))
-    histories = {group: History(grid, rates) for group, rates in sorted(gathered.groups.items())}
+    histories = {
+        group: History(grid, rates, max(BASE_S, events.raw_up_to_s)) for group, rates in sorted(gathered.groups.items())
+    }
     return Fetched(histories, tuple(gathered.warnings))
 
 

@@ -16,12 +16,12 @@ from cliffwatch.errors import InputError
 from cliffwatch.slo.backtest.document import Backtest, Span, document, write_curves
 from cliffwatch.slo.backtest.history import Grid
 from cliffwatch.slo.backtest.incidents import Incident, load_incidents, within
+from cliffwatch.slo.backtest.subject import Subject, rates_of, subjects
 from cliffwatch.slo.backtest.times import parse_instant, utc_text
 from cliffwatch.slo.backtest.whatif import Case, Options, Outcome, cases, outcome, own_case
-from cliffwatch.slo.live.watched import Watched, load_watched
-from cliffwatch.slo.prometheus.events import Events, events_of
+from cliffwatch.slo.prometheus.events import Events
 from cliffwatch.slo.prometheus.promql import selector
-from cliffwatch.slo.spec import Objective
+from cliffwatch.slo.spec import Objective, load_slo
 from cliffwatch.units import parse_seconds
 
 MAX_INSTANTS = 2_500_000
@@ -64,7 +64,7 @@ def run(
         InputError: the file or an option cannot be used, or Prometheus has no data at all.
         UnreachableError: Prometheus does not answer.
     """
-    ((_, watched),) = load_watched([file]).items()
+    watched = subjects(load_slo(file), source=str(file))
     asked = [_Asked.of(one, options) for one in watched]
     labelled = None if incidents is None else within(load_incidents(incidents), times.start_s, times.end_s)
     grid = times.grid(max(one.reach_s for one in asked))
@@ -89,16 +89,16 @@ def show(tests: list[Backtest], span: Span, *, curve: Path | None, as_json: bool
 class _Asked:
     """An objective and its cases, by the objective that Prometheus is asked for."""
 
-    one: Watched
+    one: Subject
     cases: tuple[tuple[Objective, Events, tuple[Case, ...]], ...]
 
     @classmethod
-    def of(cls, one: Watched, options: Options) -> _Asked:
+    def of(cls, one: Subject, options: Options) -> _Asked:
         own = own_case(one.objective)
         by_objective: dict[Objective, list[Case]] = {one.objective: [own]}
         for objective, further in cases(one.objective, options) if options else ():
             by_objective.setdefault(objective, []).extend(case for case in further if case != own)
-        events = {objective: events_of(objective, one.watch, field="--thresholds") for objective in by_objective}
+        events = {objective: rates_of(objective, one.watch, field="--thresholds") for objective in by_objective}
         return cls(one, tuple((key, events[key], tuple(several)) for key, several in by_objective.items()))
 
     @property
@@ -115,7 +115,7 @@ class _Asked:
     @property
     def reach_s(self) -> float:
         """How far before the span its rules look."""
-        return max(self.one.terms.period_s, *self.windows)
+        return max(self.one.watch.period, *self.windows)
 
 
 @dataclass(slots=True)
@@ -170,7 +170,7 @@ def _duration(option: str, text: str, *, least: float, most: float) -> float:
     return seconds
 
 
-def _no_data(watched: tuple[Watched, ...], grid: Grid, url: str) -> InputError:
+def _no_data(watched: tuple[Subject, ...], grid: Grid, url: str) -> InputError:
     names = sorted({selector(one.events.metric, one.watch.match) for one in watched})
     return InputError(
         f"has no sample of {', '.join(names)} from {utc_text(grid.at(0))} to {utc_text(grid.end_s)} UTC",

@@ -11,10 +11,10 @@ from typing import Any, TextIO
 from cliffwatch.slo.backtest.history import Grid
 from cliffwatch.slo.backtest.incidents import Incident, Rate, Score
 from cliffwatch.slo.backtest.replay import Firing, Replayed, State
+from cliffwatch.slo.backtest.subject import Subject
 from cliffwatch.slo.backtest.times import utc_iso
 from cliffwatch.slo.backtest.whatif import Outcome
 from cliffwatch.slo.burn import Severity
-from cliffwatch.slo.live.watched import Watched
 
 CURVE_POINTS = 500
 CSV_HEAD = ("time", "objective", "group", "state", "budget_left", "budget_left_so_far", "events")
@@ -27,7 +27,7 @@ class Backtest:
     `own` is None where Prometheus has no data of it.
     """
 
-    one: Watched
+    one: Subject
     own: Outcome | None
     what_if: tuple[Outcome, ...]
 
@@ -60,8 +60,8 @@ def _objective(test: Backtest) -> dict[str, Any]:
     return {
         "objective": one.id,
         "label": one.objective.label,
-        "period_s": one.terms.period_s,
-        "min_bad_events": one.terms.min_bad_events,
+        "period_s": round(one.watch.period),
+        "min_bad_events": one.watch.min_bad_events,
         "notes": list(one.events.notes),
         "result": None if own is None else _outcome(own),
         "groups": [] if own is None else [_group(group) for group in own.groups],

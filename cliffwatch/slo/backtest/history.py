@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from cliffwatch.slo.live.asks import Series
 from cliffwatch.slo.prometheus.events import Events
 from cliffwatch.slo.prometheus.promql import window_text
-from cliffwatch.slo.prometheus.rules import BASE_S, RAW_UP_TO_S
+from cliffwatch.slo.prometheus.record import BASE_S
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -79,14 +79,16 @@ class History:
     """One group's rates. Arrays hold NaN where Prometheus has no sample.
 
     `rates`: events or bad events a second by window; of the base window over the whole grid, else the replayed part.
+    Windows over `raw_up_to_s` seconds are means of the base's.
     """
 
     grid: Grid
     rates: Mapping[tuple[What, int], Floats]
+    raw_up_to_s: int = BASE_S
 
     def rate(self, what: What, window_s: int) -> Floats:
         """Events a second over a window, at each replayed instant."""
-        if window_s <= RAW_UP_TO_S:
+        if window_s <= self.raw_up_to_s:
             values = self.rates[what, window_s]
             return values[self.grid.lead :] if window_s == BASE_S else values
         sums, counts = self._trailing(what, window_s)
@@ -135,7 +137,7 @@ def trailing_sums(values: Floats, steps: int) -> tuple[Floats, NDArray[np.int64]
 
 def questions(events: Events, windows: set[int]) -> dict[tuple[What, int], str]:
     """The PromQL of every rate that is computed from raw series, by what it counts and its window, seconds."""
-    raw = sorted(window for window in windows | {BASE_S} if window <= RAW_UP_TO_S)
+    raw = sorted(window for window in windows | {BASE_S} if window <= max(BASE_S, events.raw_up_to_s))
     rates = {"events": events.rate, "bad": events.bad_rate}
     return {(what, window): rates[what](window_text(window)) for window in raw for what in ("events", "bad")}
 

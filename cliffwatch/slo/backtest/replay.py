@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from cliffwatch.slo.backtest.history import Flags, Floats, Grid, History, share
 from cliffwatch.slo.burn import BurnAlert, Severity, error_budget
-from cliffwatch.slo.prometheus.promql import window_text
-from cliffwatch.slo.prometheus.rules import BASE_S
+from cliffwatch.slo.prometheus.alerts import alert_name
+from cliffwatch.slo.prometheus.record import BASE_S
 
 
 class State(StrEnum):
@@ -146,7 +146,7 @@ def _firings(bare: Replayed, history: History, promise: Promise, alert: BurnAler
     bad = history.rate("bad", long_s) * long_s
     for first, after in runs:
         yield Firing(
-            alert=f"SloBurn{window_text(long_s)}",
+            alert=alert_name(alert.pair),
             severity=alert.pair.severity,
             labels=bare.labels,
             start_s=grid.at(first),

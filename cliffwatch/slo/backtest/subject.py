@@ -1,0 +1,51 @@
+"""What can be backtested: an SLO file's objectives as events and bad events in PromQL, or why not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cliffwatch.errors import InputError
+from cliffwatch.slo.prometheus.events import Events, events_of
+from cliffwatch.slo.prometheus.exclusions import excluded
+from cliffwatch.slo.prometheus.rules import compile_rules, objective_id
+from cliffwatch.slo.spec import Objective, SloFile
+from cliffwatch.slo.watch import Watch
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """One objective of a file; `id` is the label `objective` of its records."""
+
+    id: str
+    objective: Objective
+    watch: Watch
+    events: Events
+
+
+def subjects(slo: SloFile, *, source: str) -> tuple[Subject, ...]:
+    """Every objective of a file.
+
+    Raises:
+        InputError: it cannot be compiled, or holds what is no plain ratio over a rolling period.
+    """
+    compile_rules(slo, source=source)
+    watch = slo.watch
+    assert watch is not None  # noqa: S101  refused above
+    if watch.calendar is not None:
+        allowed = "a copy of the file with a rolling period, such as period: 30d"
+        raise InputError(
+            "cannot be backtested yet", file=source, field="watch.calendar", value=watch.calendar.value, allowed=allowed
+        )
+    for number, one in enumerate(slo.objectives):
+        if one.slices is not None:
+            field, allowed = f"objectives[{number}].slices", "a copy of the file without objectives in slices"
+            raise InputError("cannot be backtested yet", file=source, field=field, allowed=allowed)
+    return tuple(
+        Subject(objective_id(one), one, watch, rates_of(one, watch, field=f"objectives[{number}]"))
+        for number, one in enumerate(slo.objectives)
+    )
+
+
+def rates_of(objective: Objective, watch: Watch, *, field: str) -> Events:
+    """Events as the rules count them, without what is excluded; `field` is for refusals. Raises InputError."""
+    return excluded(events_of(objective, watch, field=field), watch)
