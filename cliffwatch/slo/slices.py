@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, model_validator
@@ -10,6 +11,7 @@ from cliffwatch.config import ConfigModel
 from cliffwatch.units import Number, Seconds, Share, WholeNumber, format_seconds
 
 WINDOW = "{window}"
+_QUANTILE = re.compile(r"\bquantile\s*=~?|\b(?:histogram_quantile|quantile_over_time|quantile)\b")
 
 
 def reachable(share: float) -> float:
@@ -35,12 +37,15 @@ def _ranged(expression: str) -> str:
     found, ranged = expression.count(WINDOW), expression.count(f"[{WINDOW}]")
     if not found or found != ranged:
         raise ValueError(f"must be PromQL with every range as [{WINDOW}], such as sum(rate(requests_total[{WINDOW}]))")
+    if trick := _QUANTILE.search(expression):
+        raise ValueError(f"reads quantiles ({trick[0]}), which hold no count of events; allowed: rates of counters")
     for opening, closing in ("()", "[]"):
         if expression.count(opening) != expression.count(closing):
             raise ValueError(f"has {opening} and {closing} that do not pair; allowed: PromQL that stands by itself")
     return expression
 
 
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=60)]
 Target = Annotated[Share, AfterValidator(reachable)]
 Ranged = Annotated[str, Field(min_length=1, max_length=2000), AfterValidator(_ranged)]
 

@@ -12,7 +12,7 @@ from cliffwatch.config import ConfigModel, parse_config, read_config_text
 from cliffwatch.cost.price import HardwareCost
 from cliffwatch.errors import InputError
 from cliffwatch.slo.sli import SLIS, Clock, Sli
-from cliffwatch.slo.slices import Promql, Slices, Target
+from cliffwatch.slo.slices import Name, Promql, Slices, Target
 from cliffwatch.slo.watch import Watch
 from cliffwatch.stats.percentile import sample_needs
 from cliffwatch.units import Seconds, TokenCount, format_seconds, format_tokens, parse_share
@@ -28,7 +28,6 @@ def _positive(seconds: float) -> float:
 
 
 Threshold = Annotated[Seconds, AfterValidator(_positive)]
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=60)]
 _QUANTILE = re.compile(r"[pP](\d{1,2}(?:\.\d{1,5})?)")
 _OPTIONAL = ("threshold", "input_tokens", "clock", "slices", "promql")  # keys that not every SLI takes
 
@@ -189,9 +188,8 @@ def refuse_for_runs(slo: SloFile, *, source: str) -> None:
         try:
             one.refuse_for_runs(field=f"objectives[{number}]")
         except InputError as error:
-            raise InputError(
-                error.message, file=source, field=error.field, value=error.value, allowed=error.allowed
-            ) from error
+            error.file = source
+            raise
 
 
 def presets() -> dict[str, Path]:

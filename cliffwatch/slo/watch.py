@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from cliffwatch.config import ConfigModel
 from cliffwatch.engines.catalog import Edges, Engine, engine, engine_names, version_key
+from cliffwatch.slo.composite import Composite
 from cliffwatch.slo.exclude import Exclude, Label
 from cliffwatch.units import Seconds, WholeNumber
 
@@ -81,6 +82,7 @@ class Watch(ConfigModel):
         group_by: one budget for each value of these labels; none: one in all.
         target_labels: labels that the scrape configuration adds, beside job and instance.
         calendar: the budget is of the calendar's month, week or quarter (UTC) instead of the last `period`.
+        composites: budgets of several objectives of the file.
         exclude: what no budget is charged for.
         max_groups: most values of `group_by` that the rules may record; more would be an unbounded label.
         runbooks: a URL; an alert's own page is beneath it, by the alert's name.
@@ -95,6 +97,7 @@ class Watch(ConfigModel):
     target_labels: tuple[Label, ...] = ()
     period: Annotated[Seconds, AfterValidator(_a_period)] = 30 * DAY_S
     calendar: Calendar | None = None
+    composites: Annotated[tuple[Composite, ...], Field(max_length=20)] = ()
     exclude: Exclude = Exclude()
     max_groups: Annotated[WholeNumber, Field(ge=1, le=100_000)] = 500
     scrape_interval: Annotated[Seconds, AfterValidator(_a_scrape)] = 15.0

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.integration.test_compiled_rules import TTFT, evaluate, record, slo
 
@@ -81,3 +82,40 @@ def test_own_promql_counts_what_it_says(tmp_path: Path) -> None:
     )
     series = {'asked{gate="a"}': "0+100x60", 'asked{gate="b"}': "0+100x60", 'failed{gate="a"}': "0+3x60"}
     evaluate(tmp_path, slo(own), series, values={("60m", record("bad:ratio1h")): [0.015]})
+
+
+def test_a_composite_weighs_ratios_and_leaves_idle_parts_out(tmp_path: Path) -> None:
+    """10 % of few first tokens and 2 % of many gaps are bad: 3 to 1 is (3 x 0.1 + 0.02) / 4 = 0.08, however many each.
+
+    Of the second hour only the gaps have events: their 2 % alone.
+    """
+    itl = "vllm:inter_token_latency_seconds"
+    series = {
+        f'{TTFT}_bucket{{le="2.5"}}': "0+90x60 5400x70",
+        f"{TTFT}_count": "0+100x60 6000x70",
+        f'{itl}_bucket{{le="0.05"}}': "0+9800x130",
+        f"{itl}_count": "0+10000x130",
+    }
+    objectives = [
+        {"sli": "ttft", "name": "first", "threshold": "2.5s", "target": "95%"},
+        {"sli": "itl", "name": "gaps", "threshold": "50ms", "target": "99%"},
+    ]
+    both = {"of": ["first", "gaps"]}
+    composites = [
+        {"name": "chat", **both, "weights": [3, 1], "target": "96%"},
+        {"name": "worst", "kind": "any", **both},
+    ]
+    text = yaml.safe_dump(
+        {"name": "s", "objectives": objectives, "watch": {"engine": "vllm", "composites": composites}}
+    )
+    evaluate(
+        tmp_path,
+        text,
+        series,
+        values={
+            ("60m", record("bad:ratio1h", '{objective="chat"}')): [0.08],
+            ("60m", record("budget_left:ratio", '{objective="chat"}')): [-1],
+            ("60m", record("budget_left:ratio", '{objective="worst"}')): [-1],
+            ("125m", record("bad:ratio1h", '{objective="chat"}')): [0.02],
+        },
+    )

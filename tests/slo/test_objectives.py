@@ -66,6 +66,10 @@ def test_what_only_prometheus_knows_has_labels_for_people() -> None:
         ("{sli: promql, name: a, target: 99%, promql: {all: 'rate(a[5m])', bad: 'rate(b[{window}])'}}", "[{window}]"),
         ("{sli: promql, name: a, target: 99%, promql: {all: 'a{x=\"{window}\"}', bad: 'b[{window}]'}}", "[{window}]"),
         ("{sli: promql, name: a, target: 99%, promql: {all: 'rate(a[{window}]', bad: 'b[{window}]'}}", "do not pair"),
+        (
+            "{sli: promql, name: a, target: 99%, promql: {all: 'a[{window}]', bad: 'b{quantile=\"0.9\"}[{window}]'}}",
+            "reads quantiles",
+        ),
         ("{sli: promql, name: 'a b', target: 99%, promql: {all: 'a[{window}]', bad: 'b[{window}]'}}", "name"),
     ],
 )  # fmt: skip

@@ -6,9 +6,10 @@ from decimal import Decimal
 
 from cliffwatch.slo.burn import BurnAlert, WindowPair
 from cliffwatch.slo.prometheus.annotations import for_burn
+from cliffwatch.slo.prometheus.promise import Promise
 from cliffwatch.slo.prometheus.promql import selector, window_text
 from cliffwatch.slo.prometheus.record import Rule
-from cliffwatch.slo.spec import Objective, SloFile
+from cliffwatch.slo.spec import SloFile
 from cliffwatch.slo.watch import Watch
 
 
@@ -22,19 +23,19 @@ def alert_name(pair: WindowPair) -> str:
     return f"SloBurn{window_text(pair.long_s)}"
 
 
-def least_bad(objective: Objective, watch: Watch) -> int:
+def least_bad(promise: Promise, watch: Watch) -> int:
     """Bad events that an alert needs in its long window; a bad slice stands for many events."""
-    return watch.min_bad_events if objective.slices is None else 1
+    return watch.min_bad_events if promise.slices is None else 1
 
 
-def burn_rule(slo: SloFile, watch: Watch, objective: Objective, labels: dict[str, str], alert: BurnAlert) -> Rule:
+def burn_rule(slo: SloFile, watch: Watch, promise: Promise, labels: dict[str, str], alert: BurnAlert) -> Rule:
     """Fires while both windows burn and the long one holds enough bad events to mean something."""
     long, short = window_text(alert.pair.long_s), window_text(alert.pair.short_s)
     ratio = f"{alert.ratio.normalize():f}"
     conditions = [f"{selector(f'cliffwatch_slo:bad:ratio{window}', labels)} > {ratio}" for window in (long, short)]
     bad_events = f"{selector(f'cliffwatch_slo:bad:rate{long}', labels)} * {alert.pair.long_s}"
-    conditions.append(f"{bad_events} >= {least_bad(objective, watch)}")
-    counted = "slices" if objective.slices else "events"
+    conditions.append(f"{bad_events} >= {least_bad(promise, watch)}")
+    counted = "slices" if promise.slices else "events"
     groups = ", ".join(f"{label} {{{{ $labels.{label} }}}}" for label in watch.group_by)
     who = f"{slo.name}{f' ({groups})' if groups else ''}"
     return {
@@ -42,9 +43,9 @@ def burn_rule(slo: SloFile, watch: Watch, objective: Objective, labels: dict[str
         "expr": "\nand ".join(conditions),
         "labels": {"severity": alert.pair.severity.value, **labels},
         "annotations": {
-            "summary": f"{who}: {objective.label} missed by {{{{ $value | humanizePercentage }}}} of the last {long}",
-            "description": f"Promised to {percent(objective.target)} of {counted} over {watch.period_text}; this burns "
+            "summary": f"{who}: {promise.label} missed by {{{{ $value | humanizePercentage }}}} of the last {long}",
+            "description": f"Promised to {percent(promise.target)} of {counted} over {watch.period_text}; this burns "
             f"the error budget {alert.factor.normalize():.4g} times too fast or more.",
-            **for_burn(watch, objective, labels, alert),
+            **for_burn(watch, promise, labels, alert),
         },
     }

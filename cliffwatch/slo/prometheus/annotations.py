@@ -11,6 +11,7 @@ from decimal import Decimal
 
 from cliffwatch.slo.burn import BurnAlert, error_budget
 from cliffwatch.slo.prometheus.events import events_of, labels_of_objective
+from cliffwatch.slo.prometheus.promise import Promise
 from cliffwatch.slo.prometheus.promql import window_text
 from cliffwatch.slo.prometheus.record import recorded
 from cliffwatch.slo.sli import Sli
@@ -20,19 +21,19 @@ from cliffwatch.slo.watch import Watch
 CONTRIBUTORS = 3
 
 
-def for_burn(watch: Watch, objective: Objective, labels: Mapping[str, str], alert: BurnAlert) -> dict[str, str]:
+def for_burn(watch: Watch, promise: Promise, labels: Mapping[str, str], alert: BurnAlert) -> dict[str, str]:
     """Annotations of a burn alert beside its summary and description."""
     asked = _Asked(watch.group_by)
     long, short = window_text(alert.pair.long_s), window_text(alert.pair.short_s)
     left = recorded("budget_left:ratio", {**labels, **asked.values})
     burning = recorded(f"bad:ratio{long}", {**labels, **asked.values})
-    budget_s = error_budget(Decimal(repr(objective.target))) * round(watch.period)
+    budget_s = error_budget(Decimal(repr(promise.target))) * round(watch.period)
     lasts = f"clamp_min({left}, 0) * {budget_s.normalize():f} / ignoring (period) ({burning} > 0)"
     found = {
         "budget_left": asked.first(left, "humanizePercentage"),
         "budget_lasts": f"{asked.first(lasts, 'humanizeDuration')} at the burn of the last {long}",
     }
-    if (top := _contributors(watch, objective, asked, short)) is not None:
+    if isinstance(promise, Objective) and (top := _contributors(watch, promise, asked, short)) is not None:
         found["contributors"] = f"most bad events of the last {short}: {top}"
     return found | runbook(watch, f"SloBurn{long}")
 

@@ -16,13 +16,16 @@ from cliffwatch.errors import InputError
 from cliffwatch.slo.burn import STANDARD_PAIRS, BurnAlert, burn_alert, error_budget
 from cliffwatch.slo.prometheus.alerts import burn_rule, percent
 from cliffwatch.slo.prometheus.calendar import period_sums
+from cliffwatch.slo.prometheus.composite import composite_rules
 from cliffwatch.slo.prometheus.events import Events, events_of
 from cliffwatch.slo.prometheus.exclusions import excluded
 from cliffwatch.slo.prometheus.health import health_rules
+from cliffwatch.slo.prometheus.promise import Promise
 from cliffwatch.slo.prometheus.promql import window_text
 from cliffwatch.slo.prometheus.record import BASE_S, Rule, base, record, recorded
 from cliffwatch.slo.prometheus.slices import sliced, throughput
 from cliffwatch.slo.sli import Sli
+from cliffwatch.slo.slices import Slices
 from cliffwatch.slo.spec import Objective, SloFile
 from cliffwatch.slo.watch import Watch
 
@@ -47,10 +50,51 @@ def compile_rules(slo: SloFile, *, source: str = "SLO file") -> Compiled:
         alerts = burn_alerts(objective, watch)
         notes += [f"{objective.label}: {note}" for note in (*found.events.notes, *_mended(alerts, objective))]
         groups.append(_group(slo, watch, objective, found, alerts))
+    groups += _composites(slo, watch, source=source)
+    if watch.group_by:
+        groups = [{"name": group["name"], "limit": watch.max_groups, "rules": group["rules"]} for group in groups]
     groups.append({"name": f"{slo.name}-health", "rules": health_rules(slo.name, watch)})
+    return Compiled(tuple(groups), tuple(dict.fromkeys(notes)), _series(groups, watch))
+
+
+def _series(groups: list[dict[str, Any]], watch: Watch) -> str:
     records = sum("record" in rule for group in groups for rule in group["rules"])
-    per = f" for each value of {', '.join(watch.group_by)}" if watch.group_by else ""
-    return Compiled(tuple(groups), tuple(dict.fromkeys(notes)), f"{records} series{per}")
+    if not watch.group_by:
+        return f"{records} series"
+    values = f"each value of {', '.join(watch.group_by)}"
+    return f"{records} series for {values}: at most {records * watch.max_groups:,} for {watch.max_groups}"
+
+
+def _composites(slo: SloFile, watch: Watch, *, source: str) -> list[dict[str, Any]]:
+    """A group for each composite. Raises InputError for one of what is not there, or does not go together."""
+    ids = {objective_id(one): one for one in slo.objectives}
+    groups: list[dict[str, Any]] = []
+    for number, one in enumerate(watch.composites):
+        place = {"file": source, "field": f"watch.composites[{number}]"}
+        if one.name in ids or any(one.name == other.name for other in watch.composites[:number]):
+            raise InputError("is a name that stands twice", **place, value=one.name, allowed="one of its own")
+        if unknown := next((name for name in one.of if name not in ids), None):
+            raise InputError("names no objective of the file", **place, value=unknown, allowed=", ".join(ids))
+        slices = {ids[name].slices is None: ids[name].slices for name in one.of}
+        if len(slices) > 1:
+            raise InputError("mixes slices and events", **place, allowed="objectives of one kind")
+        labels = {"slo": slo.name, "objective": one.name}
+        parts = [{**labels, "objective": name} for name in one.of]
+        promise = None if one.target is None else _Composed(one.name, one.target, next(iter(slices.values())))
+        alerts = [] if promise is None else burn_alerts(promise, watch)
+        burns = [burn_rule(slo, watch, promise, labels, alert) for alert in alerts if promise is not None]
+        rules = [*composite_rules(one, watch, labels, parts, alerts), *burns]
+        groups.append({"name": f"{slo.name}-{one.name}", "rules": rules})
+    return groups
+
+
+@dataclass(frozen=True, slots=True)
+class _Composed:
+    """What a composite promises."""
+
+    label: str
+    target: float
+    slices: Slices | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +124,8 @@ def sources_of(slo: SloFile, *, source: str) -> Iterator[tuple[Objective, Source
         try:
             yield objective, _source(slo, watch, objective, field=f"objectives[{number}]", taken=seen)
         except InputError as error:
-            raise InputError(
-                error.message, file=source, field=error.field, value=error.value, allowed=error.allowed
-            ) from error
+            error.file = source
+            raise
 
 
 def _source(slo: SloFile, watch: Watch, objective: Objective, *, field: str, taken: set[str]) -> Source:
@@ -101,7 +144,7 @@ def _source(slo: SloFile, watch: Watch, objective: Objective, *, field: str, tak
     return Source(rules, excluded(events, watch, reach_s=reach_s), labels)
 
 
-def burn_alerts(objective: Objective, watch: Watch) -> list[BurnAlert]:
+def burn_alerts(objective: Promise, watch: Watch) -> list[BurnAlert]:
     """The alerts of an objective, from the fastest burn to the slowest."""
     return [burn_alert(pair, _target(objective), round(watch.period)) for pair in STANDARD_PAIRS]
 
@@ -122,7 +165,7 @@ def _pct(share: float) -> str:
     return f"{percent(share).removesuffix(' %')}pct"
 
 
-def _target(objective: Objective) -> Decimal:
+def _target(objective: Promise) -> Decimal:
     return Decimal(repr(objective.target))
 
 
