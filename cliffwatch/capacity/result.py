@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from cliffwatch.capacity.knee import Knee
 from cliffwatch.capacity.search import Answer, Probe
+from cliffwatch.config import ConfigModel
 from cliffwatch.errors import RunError
 from cliffwatch.stats.wilson import wilson
 
@@ -15,11 +16,7 @@ FORMAT = 1
 FILE_NAME = "capacity.json"
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Attained(_Part):
+class Attained(ConfigModel):
     """Share of an objective's requests that were good, with n and a 95 % interval that allows for correlation."""
 
     n: int
@@ -28,7 +25,7 @@ class Attained(_Part):
     high: float | None = None
 
 
-class Record(Probe):
+class Record(Probe, ConfigModel):
     """One probe as it is kept.
 
     Attributes:
@@ -39,8 +36,6 @@ class Record(Probe):
         attained: by objective; `goodput` of all requests sent, `goodput_per_s` in time.
         decision: what was concluded, in words.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     number: int
     folder: str
@@ -53,7 +48,7 @@ class Record(Probe):
     decision: str = ""
 
 
-class Fewer(_Part):
+class Fewer(ConfigModel):
     """The same service with one replica fewer.
 
     Attributes:
@@ -71,7 +66,7 @@ class Fewer(_Part):
     headroom: float | None
 
 
-class Capacity(_Part):
+class Capacity(ConfigModel):
     """One search. `unit` is `requests/s` or `users`; `asked` is a digest of what was searched, for a resumed one."""
 
     format: int = FORMAT

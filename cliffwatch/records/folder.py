@@ -142,15 +142,9 @@ def close_run(
     if manifest.state is not RunState.RUNNING:
         _clear(run_dir)
         return manifest
-    shards = sorted({*list_run(run_dir).shards, *(worker.shard for worker in workers)})
-    for shard in shards:
-        if is_written(journal_path(run_dir, shard)):
-            raise RunError("is still written by a worker", file=journal_path(run_dir, shard))
-    folds = [fold_shard(run_dir, shard) for shard in shards]
+    folds = _fold_all(run_dir, workers)
     lost = list(_lost_rows(run_dir, folds, manifest.model, plans, assigned or {}, unrecorded))
-    lost_path(run_dir).unlink(missing_ok=True)  # of a close that was interrupted
-    if lost:
-        write_shard(lost_path(run_dir), iter([table_of(lost)]), {})
+    _write_lost(run_dir, lost)
     if lost and state is RunState.COMPLETE:
         state = RunState.PARTIAL
         partial_reason = partial_reason or f"a worker died: {len(lost)} requests were lost"
@@ -169,6 +163,21 @@ def close_run(
     write_manifest(run_dir, closed)
     _clear(run_dir)
     return closed
+
+
+def _fold_all(run_dir: Path, workers: Sequence[WorkerInfo]) -> list[Fold]:
+    """Every shard of the folder or of a named worker, folded. Raises RunError, before any is, where one is written."""
+    shards = sorted({*list_run(run_dir).shards, *(worker.shard for worker in workers)})
+    for shard in shards:
+        if is_written(journal_path(run_dir, shard)):
+            raise RunError("is still written by a worker", file=journal_path(run_dir, shard))
+    return [fold_shard(run_dir, shard) for shard in shards]
+
+
+def _write_lost(run_dir: Path, lost: Sequence[RequestRow]) -> None:
+    lost_path(run_dir).unlink(missing_ok=True)  # of a close that was interrupted
+    if lost:
+        write_shard(lost_path(run_dir), iter([table_of(lost)]), {})
 
 
 def _clear(run_dir: Path) -> None:

@@ -10,11 +10,11 @@ from pydantic import AfterValidator, Field, model_validator
 
 from cliffwatch.config import ConfigModel
 from cliffwatch.engines.catalog import Edges, Engine, engine, engine_names, version_key
+from cliffwatch.slo.burn import DAY_S
 from cliffwatch.slo.composite import Composite
 from cliffwatch.slo.exclude import Exclude, Label
 from cliffwatch.units import Seconds, WholeNumber
 
-DAY_S = 86_400
 TARGET_LABELS = ("job", "instance")  # that Prometheus itself adds
 RESERVED_LABELS = (
     "slo",
