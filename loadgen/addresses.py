@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from contextlib import ExitStack
 
 from cliffwatch.errors import InputError
 
@@ -18,13 +19,21 @@ def split_address(text: str, option: str, *, default_port: int) -> tuple[str, in
     return host, int(port) if colon else default_port
 
 
-def check_free(host: str, port: int, option: str) -> None:
-    """Find out whether a port can be had, without keeping it. Raises InputError."""
-    host = "" if host == "*" else host
-    try:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        socket.create_server((host, port), family=family).close()
-    except OSError as error:
-        said = (error.strerror or str(error)).partition(" (while attempting")[0]
-        why = f"cannot be listened on: {said.lower()}"
-        raise InputError(why, field=option, value=f"{host}:{port}", allowed="a free address of this machine") from error
+def check_free(*wanted: tuple[str, str, int]) -> None:
+    """Find out whether every (option, host, port) can be had, all at once, without keeping any. Raises InputError."""
+    asked: dict[int, str] = {}
+    with ExitStack() as held:
+        for option, host, port in wanted:
+            try:
+                held.enter_context(_listener("" if host == "*" else host, port))
+            except OSError as error:
+                said = (error.strerror or str(error)).partition(" (while attempting")[0]
+                why = f"is {asked[port]}'s already" if port in asked else f"cannot be listened on: {said.lower()}"
+                address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+                raise InputError(why, field=option, value=address, allowed="a free address of this machine") from error
+            if port:
+                asked[port] = option
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import gevent
-import gevent.event
-import gevent.socket
 import locust  # noqa: F401  before our own modules: it makes blocking calls cooperative
 import typer
 
@@ -20,7 +14,7 @@ from cliffwatch.errors import ExitCode, InputError
 from loadgen.calibration.command import say
 from loadgen.calibration.measure import calibrate, streams_of
 from loadgen.closing import recover_run
-from loadgen.conducting import ENDING_SIGNALS, ConductedRun, place_of
+from loadgen.conducting import ConductedRun, place_of
 from loadgen.ending import print_report
 from loadgen.identity import SecretFiles
 from loadgen.joining import join, patience
@@ -43,7 +37,8 @@ from loadgen.options import (
 from loadgen.preparation import Preparation, prepare
 from loadgen.resuming import Resumed, load, preparation_of, roster_of
 from loadgen.room import open_loop_note
-from loadgen.settings import OPTIONS, Settings
+from loadgen.settings import OPTIONS, Settings, linger_of
+from loadgen.signals import leaving_at_once, say_interrupted
 
 app = typer.Typer(add_completion=False)
 
@@ -113,27 +108,30 @@ def run(
         key = read_key(Path(link_key_file) if link_key_file else None)
         if master:
             surplus = [name for name, value in given.items() if value]
-            join(master, workers, surplus, SecretFiles.of(secret_files), key, worker_metrics)
-            return
+            raise typer.Exit(join(master, workers, surplus, SecretFiles.of(secret_files), key, worker_metrics))
         place = place_of(workers, expect, bind)
         check_bind(place[0], key, insecure=insecure_link, option="--bind")
         if resume:
-            going_on = _resume(Path(resume), given, SecretFiles.of(secret_files), (workers, place, key))
+            going_on = _resume(Path(resume), given, SecretFiles.of(secret_files), (workers, place, key), worker_metrics)
             raise typer.Exit(going_on.code(as_json=as_json, report=not no_report))
         settings = Settings.of({**given, **secret_files})
-        exposure = Exposure(settings.metrics, settings.metrics_linger_s, worker_metrics, workers)
+        exposure = Exposure(settings.metrics, settings.metrics_linger_s, worker_metrics, workers, place)
         preparation = _prepared(settings, workers, expect, calibrated=calibrated)
         code = ConductedRun(preparation, workers, expect, place, key, exposure).code(
             as_json=as_json, report=not no_report
         )
-    except KeyboardInterrupt:
+    except KeyboardInterrupt:  # where no handler of our own was in place
+        say_interrupted()
         code = ExitCode.INTERRUPTED
     raise typer.Exit(code)
 
 
 def _prepared(settings: Settings, workers: int, expect: int, *, calibrated: bool) -> Preparation:
     """A run that may begin, with what is to be known of it said. Raises as `prepare` does."""
-    with patience(f"asking {settings.target} how it serves and counts tokens ..."), _leaving_at_once():
+    with (
+        patience(f"asking {settings.target} how it serves and counts tokens ..."),
+        leaving_at_once("before the run began"),
+    ):
         preparation = prepare(settings)
         if (note := open_loop_note(preparation.workload, workers)) is not None and not expect:
             preparation = replace(preparation, notes=(*preparation.notes, note))
@@ -145,27 +143,12 @@ def _prepared(settings: Settings, workers: int, expect: int, *, calibrated: bool
     return preparation
 
 
-@contextmanager
-def _leaving_at_once() -> Iterator[None]:
-    """While nothing has begun there is nothing to close: a signal ends us there and then, in whatever greenlet."""
-
-    def leave() -> None:
-        print("cliffwatch: interrupted before the run began", file=sys.stderr, flush=True)  # noqa: T201
-        os._exit(ExitCode.INTERRUPTED)
-
-    watchers = [gevent.signal_handler(number, leave) for number in ENDING_SIGNALS]
-    try:
-        yield
-    finally:
-        for watcher in watchers:
-            watcher.cancel()
-
-
 def _resume(
     run_dir: Path,
     given: dict[str, Any],
     secrets: SecretFiles,
     joining: tuple[int, tuple[str, int], LinkKey | None],
+    worker_metrics: str,
 ) -> ConductedRun:
     """A run to go on with; `joining` are new workers, where others join, and the key of the link.
 
@@ -173,10 +156,14 @@ def _resume(
     """
     workers, place, key = joining
     choice = str(given.pop("on_worker_loss") or "")
+    shown = given.pop("metrics") or None
+    linger_s = linger_of(given.pop("metrics_linger"))
     for name, value in given.items():
         if value:
             raise InputError("was settled when the run began", field=name, value="with --resume")
     manifest, progress = load(run_dir)
-    preparation = preparation_of(run_dir, manifest, progress, secrets, choice)
+    preparation = preparation_of(run_dir, manifest, progress, secrets, choice, shown)
     resumed = Resumed(roster_of(progress), manifest.t0_unix_ns)
-    return ConductedRun(preparation, workers, 0, place, key, Exposure(None, 0.0, "", workers), resumed)
+    return ConductedRun(
+        preparation, workers, 0, place, key, Exposure(shown, linger_s, worker_metrics, workers, place), resumed
+    )

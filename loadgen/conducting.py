@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 import time
 from typing import Any
@@ -26,8 +25,8 @@ from loadgen.preparation import Preparation
 from loadgen.processes import LocalWorkers
 from loadgen.progress import follow
 from loadgen.resuming import Resumed
+from loadgen.signals import on_ending_signals, say_interrupted
 
-ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # the last: a terminal that was closed
 _EVERY_INTERFACE = {"*", "0.0.0.0", "::"}  # noqa: S104  compared, not bound
 
 
@@ -53,8 +52,7 @@ class ConductedRun:
         use_key(key)
         self._runner = _listen(self._environment, host, port)
         port = self._runner.server.port
-        if expect:
-            print(f"cliffwatch: waiting for {expect} workers at {host}:{port}", file=sys.stderr)  # noqa: T201
+        self._waiting = f"waiting for {expect} workers at {host}:{port}" if expect else None
         near = "127.0.0.1" if host in _EVERY_INTERFACE else host
         self._workers = LocalWorkers(workers, near, port, preparation.settings.secrets, key, exposure.workers)
         self._over = gevent.event.Event()
@@ -64,25 +62,30 @@ class ConductedRun:
         exposure.show(lambda: self._master.coordinator)
 
     def code(self, *, as_json: bool, report: bool) -> ExitCode:
-        for number in ENDING_SIGNALS:
-            gevent.signal_handler(number, self._on_signal, signal.Signals(number).name)
-        try:
-            self._await_workers()
-            if self._interrupted is not None:
-                return ExitCode.INTERRUPTED
-            self._master.begin()  # not Locust's own start: its users, and what it says of them, have no part in this
-            coordinator = self._conduct()
-            if coordinator.error is not None:
-                raise coordinator.error
-            code = conclude(coordinator, as_json=as_json, report=report)
-            self._exposure.linger()
-        finally:
-            self._exposure.close()
-            self._runner.quit()
-            self._workers.close()
+        with on_ending_signals(self._on_signal):
+            try:
+                return self._code(as_json=as_json, report=report)
+            finally:
+                self._exposure.close()
+                self._runner.quit()
+                self._workers.close()
+
+    def _code(self, *, as_json: bool, report: bool) -> ExitCode:
+        self._await_workers()
+        if self._interrupted is not None:
+            say_interrupted("before the run began")
+            return ExitCode.INTERRUPTED
+        self._master.begin()  # not Locust's own start: its users, and what it says of them, have no part in this
+        coordinator = self._conduct()
+        if coordinator.error is not None:
+            raise coordinator.error
+        code = conclude(coordinator, as_json=as_json, report=report)
+        self._exposure.linger()
         return code
 
     def _await_workers(self) -> None:
+        if self._waiting is not None:
+            print(f"cliffwatch: {self._waiting}", file=sys.stderr, flush=True)  # noqa: T201
         deadline_s = time.monotonic() + WORKERS_WITHIN_S
         while len(self._runner.clients.ready) < self._wanted and self._interrupted is None:
             self._workers.check_started()
@@ -129,7 +132,7 @@ def place_of(workers: int, expect: int, bind: str) -> tuple[str, int]:
     if not workers + expect:
         raise InputError("leaves nobody to send", field="--workers", allowed="1 or more, or --expect N")
     host, port = split_address(bind, "--bind", default_port=DEFAULT_MASTER_PORT if expect else 0)
-    check_free(host, port, "--bind")
+    check_free(("--bind", host, port))
     return host, port
 
 

@@ -112,8 +112,7 @@ class Coordinator:
                 self._go_on(self._resumed)
             self._watch()
             manifest = self._close()
-            if self.preparation.settings.metrics is not None:
-                recount(self.run_dir, self._board.counts)
+            self._recount()
             self.manifest = manifest
         except CliffwatchError as error:
             self.error = error
@@ -228,6 +227,7 @@ class Coordinator:
         self._charge.enter_context(in_charge(self.run_dir))
         self._t0_ns, self._t0_unix_ns = monotonic_zero_ns(resumed.t0_unix_ns), resumed.t0_unix_ns
         self._roster.note(self.elapsed_s, "the master had died, and another one went on")
+        self._recount()
 
     def _welcome_back(self, member: Member, beat: messages.Beat) -> None:
         """A worker that outlived its master. What it does not hold any more it closed while there was none."""
@@ -275,6 +275,11 @@ class Coordinator:
         manifest = close(self.preparation, self._roster, self._board, ending)
         forget(self.run_dir)
         return manifest
+
+    def _recount(self) -> None:
+        """Count, for live metrics, the rows that no worker has told us of: those of dead ones, or before our time."""
+        if self.preparation.settings.metrics is not None:
+            recount(self.run_dir, self._board.counts)
 
     def _join(self, client_id: str, beat: messages.Beat) -> Member:
         member = self._roster.join(client_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -10,13 +11,14 @@ from contextlib import contextmanager
 import gevent
 import gevent.socket
 
-from cliffwatch.errors import InputError, UnreachableError
+from cliffwatch.errors import ExitCode, InputError, UnreachableError
 from loadgen.addresses import split_address
 from loadgen.identity import SecretFiles
 from loadgen.link import try_key
 from loadgen.link_key import LinkKey
 from loadgen.metrics.exposure import worker_addresses
 from loadgen.processes import LocalWorkers
+from loadgen.signals import leaving_at_once, on_ending_signals, say_interrupted
 
 DEFAULT_MASTER_PORT = 5557
 WORKERS_WITHIN_S = 120.0
@@ -25,21 +27,32 @@ _PATIENCE_S = 2.0
 
 def join(
     master: str, workers: int, surplus: list[str], secrets: SecretFiles, key: LinkKey | None, worker_metrics: str
-) -> None:
-    """Lend workers to a run that another machine conducts, until it ends."""
+) -> ExitCode:
+    """Lend workers to a run that another machine conducts, until it ends or we are interrupted."""
     if surplus:
         allowed = "--workers, --worker-metrics, --link-key-file, and who they are (--token-file, --client-cert, ...)"
         raise InputError("is the master's to say", field=surplus[0], value="with --master", allowed=allowed)
     host, port = split_address(master, "--master", default_port=DEFAULT_MASTER_PORT)
-    with patience(f"waiting for a run to join at {host}:{port} ..."):
+    waiting = f"waiting for a run to join at {host}:{port}"
+    with patience(f"{waiting} ..."), leaving_at_once(f"while {waiting}"):
         _await_master(host, port)
         try_key(host, port, key)
     exposed = worker_addresses(worker_metrics, workers)
     lent = LocalWorkers(workers, host, port, secrets, key, exposed, heard=True)
-    try:
-        lent.wait()
-    finally:
-        lent.close(grace_s=60.0)
+    signals: list[str] = []
+
+    def leave(name: str) -> None:
+        signals.append(name)
+        how = "ending them now" if len(signals) > 1 else "they end what is in flight; once more ends them now"
+        say_interrupted(f"({name}) while workers were lent: {how}")
+        lent.signal(signal.SIGKILL if len(signals) > 1 else signal.SIGTERM)
+
+    with on_ending_signals(leave):
+        try:
+            lent.wait()
+        finally:
+            lent.close(grace_s=60.0)
+    return ExitCode.INTERRUPTED if signals else ExitCode.OK
 
 
 def _await_master(host: str, port: int) -> None:

@@ -81,6 +81,11 @@ class LocalWorkers:
         for process in list(self._running.values()):
             process.wait()
 
+    def signal(self, number: signal.Signals) -> None:
+        """Send all of them a signal."""
+        for process in self._running.values():
+            process.send_signal(number)
+
     def kill(self, pids: set[int]) -> None:
         """End those of `pids` that are ours, at once: workers that are dead or do not answer."""
         for pid in pids & self._running.keys():

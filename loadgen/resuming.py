@@ -111,9 +111,15 @@ def load(run_dir: Path) -> tuple[Manifest, Progress]:
 
 
 def preparation_of(
-    run_dir: Path, manifest: Manifest, progress: Progress, secrets: SecretFiles, on_worker_loss: str
+    run_dir: Path,
+    manifest: Manifest,
+    progress: Progress,
+    secrets: SecretFiles,
+    on_worker_loss: str,
+    metrics: str | None = None,
 ) -> Preparation:
-    """The run as it had been prepared; `on_worker_loss` instead of what was chosen then, unless empty.
+    """The run as it had been prepared; `on_worker_loss` instead of what was chosen then, unless empty. `metrics` is
+    where its live metrics are from now on.
 
     Raises InputError for another choice than there is.
     """
@@ -134,6 +140,7 @@ def preparation_of(
             secrets=secrets,
             insecure=assignment.insecure,
             drain_s=assignment.drain_s,
+            metrics=metrics,
             on_worker_loss=choice,
             replicas=manifest.replicas,
         ),

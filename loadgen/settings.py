@@ -86,7 +86,7 @@ class Settings:
         if (choice := given.get("on_worker_loss", WORKER_LOSS[0])) not in WORKER_LOSS:
             raise InputError("is unknown", field="--on-worker-loss", value=choice, allowed=" or ".join(WORKER_LOSS))
         drain_s = _seconds("--drain", given.pop("drain", DEFAULT_DRAIN))
-        linger_s = _seconds("--metrics-linger", given.pop("metrics_linger", DEFAULT_LINGER))
+        linger_s = linger_of(given.pop("metrics_linger", None))
         secrets = SecretFiles.of({name: given.pop(name, None) for name in SECRET_NAMES})
         replicas = Replicas.of(given.pop("replica_header", None), given.pop("replicas", None))
         return cls(**given, secrets=secrets, drain_s=drain_s, metrics_linger_s=linger_s, replicas=replicas)
@@ -108,6 +108,11 @@ class Settings:
                 raise InputError(message, field="--rate", value=self.rate, allowed=allowed)
             changes["arrivals"] = {**workload.arrivals.model_dump(), "rate": self.rate}
         return with_changes(workload, **changes) if changes else workload
+
+
+def linger_of(text: str | None) -> float:
+    """Seconds of `--metrics-linger`, None or empty where it was not given. Raises InputError."""
+    return _seconds("--metrics-linger", text or DEFAULT_LINGER)
 
 
 def _seconds(name: str, text: object) -> float:

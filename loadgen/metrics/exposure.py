@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-
-import gevent.socket
+from collections.abc import Callable, Iterator, Sequence
 
 from cliffwatch.errors import InputError
+from loadgen.addresses import check_free
 from loadgen.coordinator import Coordinator
 from loadgen.metrics.requests import build_info
 from loadgen.metrics.run import master_text
@@ -23,13 +22,19 @@ class Exposure:
         workers: the address of each local worker's endpoint.
     """
 
-    def __init__(self, metrics: str | None, linger_s: float, worker_metrics: str, workers: int) -> None:
-        """Take the addresses, before any load. Raises InputError where one cannot be had."""
-        self.workers = worker_addresses(worker_metrics, workers)
+    def __init__(
+        self, metrics: str | None, linger_s: float, worker_metrics: str, workers: int, place: tuple[str, int]
+    ) -> None:
+        """Take the addresses, before any load; `place` is where workers join. Raises InputError where one cannot be
+        had, or is asked for twice."""
+        own = [] if metrics is None else [metrics_address(metrics, _OPTION)]
+        self.workers = worker_addresses(
+            worker_metrics, workers, [("--bind", *place), *((_OPTION, *one) for one in own)]
+        )
         self._linger_s = linger_s
         self._server: MetricsServer | None = None
-        if metrics is not None:
-            self._server = MetricsServer(*metrics_address(metrics, _OPTION), build_info, option=_OPTION)
+        for address in own:
+            self._server = MetricsServer(*address, build_info, option=_OPTION)
             print(f"cliffwatch: metrics at {self._server.url}", file=sys.stderr)  # noqa: T201
 
     def show(self, coordinator: Callable[[], Coordinator | None]) -> None:
@@ -56,28 +61,19 @@ class Exposure:
             self._server.close()
 
 
-def worker_addresses(text: str, workers: int) -> list[str]:
+def worker_addresses(text: str, workers: int, others: Sequence[tuple[str, str, int]] = ()) -> list[str]:
     """HOST:PORT for each local worker, from the first one's; none for an empty text.
 
-    Raises InputError for an address that is none, that is taken, or that leaves too few ports.
+    Raises InputError for an address that is none, that leaves too few ports, or where one of them or of `others`
+    (option, host, port) is taken.
     """
-    if not text:
-        return []
-    host, first = metrics_address(text, _WORKER_OPTION)
-    if not 0 < first <= 65536 - workers:
-        allowed = f"a port from 1 to {65536 - workers}, for {workers} workers"
-        raise InputError("leaves no port for each worker", field=_WORKER_OPTION, value=text, allowed=allowed)
-    for port in range(first, first + workers):
-        try:
-            gevent.socket.create_server((host, port), family=_family(host)).close()
-        except OSError as error:
-            message = f"cannot be listened on: {error.strerror or error}"
-            raise InputError(
-                message, field=_WORKER_OPTION, value=f"{host}:{port}", allowed=f"{workers} free ports"
-            ) from error
+    host, ports = "", range(0)
+    if text:
+        host, first = metrics_address(text, _WORKER_OPTION)
+        if not 0 < first <= 65536 - workers:
+            allowed = f"a port from 1 to {65536 - workers}, for {workers} workers"
+            raise InputError("leaves no port for each worker", field=_WORKER_OPTION, value=text, allowed=allowed)
+        ports = range(first, first + workers)
+    check_free(*others, *((_WORKER_OPTION, host, port) for port in ports))
     shown = f"[{host}]" if ":" in host else host
-    return [f"{shown}:{port}" for port in range(first, first + workers)]
-
-
-def _family(host: str) -> int:
-    return int(gevent.socket.AF_INET6 if ":" in host else gevent.socket.AF_INET)
+    return [f"{shown}:{port}" for port in ports]

@@ -1,4 +1,4 @@
-"""After a run: what a dead worker had not told of is counted from the rows that it left."""
+"""What workers have not told this master of is counted from their rows: those of dead ones, or before its time."""
 
 from __future__ import annotations
 

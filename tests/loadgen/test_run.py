@@ -23,7 +23,7 @@ from cliffwatch.records.reader import RunReader
 from loadgen.processes import LOCUSTFILE
 from tests.loadgen.scripted import END, STREAM_HEAD, Served, answer_probe, event, serving, usage, whole
 from tests.servers.engines import standin
-from tests.servers.processes import descendants, get_text
+from tests.servers.processes import descendants, free_port, get_text
 
 pytestmark = pytest.mark.integration
 
@@ -151,13 +151,44 @@ def test_a_signal_before_the_run_leaves_at_once_and_nothing_behind(tmp_path, num
     assert not (tmp_path / "run").exists()
 
 
-def test_joining_says_what_it_waits_for(tmp_path):
-    command = [sys.executable, "-m", "cliffwatch", "run", "--master", "127.0.0.1:1", "--workers", "1"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_joining_says_what_it_waits_for_and_that_it_was_interrupted(number):
+    process = start("--master", "127.0.0.1:1", "--workers", "1")
     assert process.stderr is not None
     assert "waiting for a run to join at 127.0.0.1:1" in process.stderr.readline()
-    process.terminate()
-    process.wait(10)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert err == "cliffwatch: interrupted while waiting for a run to join at 127.0.0.1:1\n"
+
+
+def test_waiting_for_workers_is_interrupted_in_words_and_leaves_nothing(engine, tmp_path):
+    bind = f"127.0.0.1:{free_port()}"
+    arguments = (write_workload(tmp_path), "--target", engine, "--out", tmp_path / "run", "--expect", 1, "--bind", bind)
+    process = start(*arguments, "--workers", 0)
+    assert process.stderr is not None
+    assert "waiting for 1 workers" in process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert (process.returncode, err) == (130, "cliffwatch: interrupted before the run began\n")
+    assert not (tmp_path / "run").exists()
+
+
+def test_lent_workers_end_what_is_in_flight_when_they_are_interrupted(engine, tmp_path):
+    bind = f"127.0.0.1:{free_port()}"
+    master = start(
+        write_workload(tmp_path, requests=4000), "--target", engine, "--out", tmp_path / "run", "--expect", 1,
+        "--workers", 1, "--bind", bind, "--no-report",
+    )  # fmt: skip
+    lent = start("--master", bind)
+    assert wait_for(lambda: rows_so_far(tmp_path / "run") > 20, timeout_s=60)
+    lent.send_signal(signal.SIGTERM)
+    _, err = lent.communicate(timeout=30)
+    assert lent.returncode == 130 and "interrupted (SIGTERM) while workers were lent" in err
+    assert "Traceback" not in err and "KeyboardInterrupt" not in err
+    master.send_signal(signal.SIGINT)
+    assert master.communicate(timeout=30) and master.returncode == 130
+    assert set(balanced(tmp_path / "run")) <= {"ok", "cancelled", "lost"}
 
 
 def test_a_worker_that_is_killed_loses_what_it_had_and_the_run_goes_on(engine, tmp_path):

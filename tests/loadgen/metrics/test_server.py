@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Iterator
 
@@ -12,6 +13,8 @@ import pytest
 from cliffwatch.errors import InputError
 from loadgen.metrics.exposure import Exposure, worker_addresses
 from loadgen.metrics.server import MetricsServer, metrics_address
+
+ANYWHERE = ("127.0.0.1", 0)
 
 
 def exchange(port: int, head: str) -> bytes:
@@ -83,9 +86,21 @@ def test_a_taken_address_is_refused_and_named(server: MetricsServer) -> None:
     with pytest.raises(InputError, match=rf"--metrics.*{taken}.*free address"):
         MetricsServer("127.0.0.1", port_of(server), lambda: iter(()), option="--metrics")
     with pytest.raises(InputError, match=rf"--worker-metrics.*{taken}"):
-        Exposure(None, 0.0, taken, 1)
+        Exposure(None, 0.0, taken, 1, ANYWHERE)
     with pytest.raises(InputError, match=r"--metrics.*cannot be listened on"):
         MetricsServer("192.0.2.1", 0, lambda: iter(()), option="--metrics")
+
+
+@pytest.mark.parametrize("twice", ["--bind", "--metrics"])
+def test_an_address_that_is_asked_for_twice_is_refused_before_anything_begins(twice: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    place, metrics = (("127.0.0.1", port), None) if twice == "--bind" else (ANYWHERE, str(port))
+    with pytest.raises(InputError, match=rf"--worker-metrics: is {twice}'s already.*{port}"):
+        Exposure(metrics, 0.0, str(port), 1, place)
+    with pytest.raises(InputError, match=rf"--metrics: is --bind's already.*{port}"):
+        Exposure(f"0.0.0.0:{port}", 0.0, "", 2, ("127.0.0.1", port))
+    Exposure(str(port), 0.0, "", 1, ANYWHERE).close()  # what was refused is free again
 
 
 def test_addresses_as_people_write_them() -> None:
