@@ -22,8 +22,9 @@ from loadgen.accounting import Board, Totals, WorkerReport
 from loadgen.closing import Ending, close
 from loadgen.lease import Pulse
 from loadgen.losses import Losses
-from loadgen.members import Member, Part, Roster
+from loadgen.members import Member, Roster
 from loadgen.metrics.recount import recount
+from loadgen.orders import Orders
 from loadgen.preparation import Preparation
 from loadgen.resuming import Resumed, forget, in_charge, monotonic_zero_ns, save
 from loadgen.shipping import receive
@@ -57,18 +58,19 @@ class Coordinator:
         self.manifest: Manifest | None = None
         self.error: CliffwatchError | None = None
         self.preparation = preparation
-        self._runner = runner
+        self._orders = Orders(runner, preparation)
         self._remote = hasattr(runner, "clients")
         self._board = Board(preparation.run_id, preparation.edges())
         self._roster = Roster(client_ids) if resumed is None else resumed.roster
         self._resumed = resumed
-        self._losses = Losses(self._roster, preparation, self._assign, resumed=resumed is not None)
+        self._losses = Losses(self._roster, preparation, self._orders.assign, resumed=resumed is not None)
         self._end_processes = end_processes
         self._charge = ExitStack()
         self._finished = gevent.event.Event()
         self._stop_reason: str | None = None
         self._t0_ns = 0  # the run's zero on our monotonic clock, which all of it is timed by
         self._t0_unix_ns: int | None = None
+        self._stop_now = False
         self._end_ns: int | None = None  # since zero: when an early stop was asked for
 
     @property
@@ -150,6 +152,8 @@ class Coordinator:
             if member.returns:
                 self._welcome_back(member, beat)
         ours = member is not None and beat.run_id == self.preparation.run_id and not self._finished.is_set()
+        if member is not None and not self._finished.is_set():
+            self._repeat(member, beat)
         held = self._roster.held(client_id, beat.shards) if ours else []
         unheard = self._roster.unheard(client_id, beat.closed) if ours else []
         return messages.Renewal(run_id=beat.run_id, asked=beat.shards, held=held, sent_ns=beat.sent_ns, unheard=unheard)
@@ -159,17 +163,20 @@ class Coordinator:
         if ready is None or ready.run_id != self.preparation.run_id:
             return
         part = self._roster.part_of(client_id, ready.shard)
-        if part is not None and not part.ready:
-            member = self._roster.holder(part)
+        if part is None or part.closed:
+            return
+        member = self._roster.holder(part)
+        if not part.ready:
             part.host, part.pid, part.refusal = ready.host, ready.pid, ready.refusal
-            part.ready, part.ships, member.silent_s = True, ready.ships, 0.0
+            part.ready, part.ships = True, ready.ships
             member.host, member.pid, member.unfit = ready.host, ready.pid, member.unfit or ready.refusal is not None
-            if self._t0_unix_ns is None or ready.refusal is not None or part.settled:
-                return
-            if self._stop_reason is None:
-                self._go(part)
-            else:  # it was told to stop before it had this part
-                self._send(messages.STOP, messages.Stop(now=True), client_id)
+        member.silent_s = 0.0
+        if self._t0_unix_ns is None or part.refusal is not None or part.settled:
+            return
+        if self._stop_reason is None:
+            self._orders.go(part, self._t0_ns, self._t0_unix_ns)
+        else:  # it was told to stop before it had this part
+            self._orders.stop([client_id], now=True)
 
     def on_report(self, data: object) -> WorkerReport | None:
         report = self._board.take(data, self.elapsed_s)
@@ -209,7 +216,7 @@ class Coordinator:
         users = self.preparation.workload.users
         shares = Share(0, 1).split(len(members) if users is None else min(len(members), users))
         for member, share in zip(members, shares, strict=False):
-            self._assign(self._roster.give(member, share, share))
+            self._orders.assign(self._roster.give(member, share, share))
         self._await_ready()
         refusals = [f"worker {p.number} on {p.host}: {p.refusal}" for p in self._roster.parts.values() if p.refusal]
         if refusals or self._stop_reason is not None:
@@ -220,7 +227,7 @@ class Coordinator:
         self._t0_ns, self._t0_unix_ns = time.monotonic_ns() + delay_ns, time.time_ns() + delay_ns
         write_manifest(self.run_dir, manifest.model_copy(update={"t0_unix_ns": self._t0_unix_ns}))
         for part in self._roster.parts.values():
-            self._go(part)
+            self._orders.go(part, self._t0_ns, self._t0_unix_ns)
         save(self.preparation, self._roster)
 
     def _go_on(self, resumed: Resumed) -> None:
@@ -289,22 +296,19 @@ class Coordinator:
             does = "it stands by and sends nothing, since the part of a worker that dies counts as lost"
         self._roster.note(self.elapsed_s, f"a worker on {beat.host} (pid {beat.pid}) joined: {does}")
         text = f"the run had begun before this worker joined: {does} (--on-worker-loss)"
-        self._send(messages.STANDBY, messages.Standby(run_id=self.preparation.run_id, text=text), client_id)
+        self._orders.stand_by(client_id, text)
         return member
 
-    def _assign(self, part: Part) -> None:
-        assignment = self.preparation.assignment(part.number, part.ids, part.users)
-        self._send(messages.ASSIGN, assignment, part.client_id)
-
-    def _go(self, part: Part) -> None:
-        assert self._t0_unix_ns is not None  # noqa: S101
-        run_id, t0_ns, t0_unix_ns = self.preparation.run_id, self._t0_ns, self._t0_unix_ns
-        go = messages.Go(run_id=run_id, shard=part.number, t0_ns=t0_ns, t0_unix_ns=t0_unix_ns)
-        self._send(messages.GO, go, part.client_id)
+    def _repeat(self, member: Member, beat: messages.Beat) -> None:
+        """Say again what a worker seems not to have heard."""
+        if self._stop_reason is None:
+            ours = beat.run_id == self.preparation.run_id
+            known = {*beat.shards, *beat.closed} if ours else set()
+            parts = (part for part in member.parts if part.number not in known)
+            self._orders.assign_again(part for part in parts if not part.ready and not part.settled)
+        elif self._roster.held(member.client_id, beat.shards):
+            self._orders.stop([member.client_id], now=self._stop_now)
 
     def _stop_workers(self, *, now: bool) -> None:
-        for client_id in {part.client_id for part in self._roster.open_parts()}:
-            self._send(messages.STOP, messages.Stop(now=now), client_id)
-
-    def _send(self, kind: str, message: Any, client_id: str) -> None:
-        self._runner.send_message(kind, messages.plain(message), client_id=client_id)
+        self._stop_now = now
+        self._orders.stop({part.client_id for part in self._roster.open_parts()}, now=now)

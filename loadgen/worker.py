@@ -7,6 +7,7 @@ that it lives and what it holds; the answer renews its lease and says which of i
 from __future__ import annotations
 
 import logging
+import math
 import os
 import platform
 import time
@@ -50,6 +51,8 @@ class Worker:
         self._statistics: dict[int, LocustStatistics] = {}
         self._clock = MasterClock(self._runner)
         self._shards: dict[int, Shard] = {}
+        self._taking: set[int] = set()  # parts that were given to us and are not ready yet
+        self._drains_s: dict[int, float] = {}  # of parts that were told to stop
         self._running: dict[int, gevent.Greenlet[..., Any]] = {}
         self._closed: dict[int, WorkerReport] = {}  # of this run: the master may have to be told again
         self._calm = ExitStack()
@@ -84,11 +87,13 @@ class Worker:
         gevent.joinall(list(self._running.values()))
 
     def _stop_shard(self, shard: Shard, drain_s: float | None) -> None:
+        drain_s = shard.drain_s if drain_s is None else drain_s
         running = self._running.get(shard.number)
         if running is None:
             running = self._spawn(shard, self._close_unstarted, shard)
-        else:
-            shard.stop(shard.drain_s if drain_s is None else drain_s)
+        elif drain_s < self._drains_s.get(shard.number, math.inf):  # to be told the same again changes nothing
+            self._drains_s[shard.number] = drain_s
+            shard.stop(drain_s)
         running.join()
 
     # what the master says
@@ -100,26 +105,27 @@ class Worker:
             return
         if assignment.run_id != self._run_id:
             self._run_id, self.had, self._statistics, self._closed = assignment.run_id, [], {}, {}
+            self._drains_s = {}
             self._pulse.forget()
-        refusal = None
-        try:
-            shard = Shard(assignment, self._secrets, self._lease, exposed=self._exposed)
-            self._shards[shard.number] = shard
-            self.had.append(shard)
-        except CliffwatchError as error:
-            refusal = str(error)
+        if assignment.shard in {*self._shards, *self._taking, *self._closed}:
+            return  # given once more: our next beat says that we have it
+        refusal = self._take(assignment)
         self._clock.look()
         self._beat()  # the lease is renewed by the time that the part begins
-        held = self._shards.get(assignment.shard)
-        ready = messages.Ready(
-            run_id=assignment.run_id,
-            shard=assignment.shard,
-            host=platform.node(),
-            pid=os.getpid(),
-            refusal=refusal,
-            ships=held is not None and held.ships,
-        )
-        self._runner.send_message(messages.READY, messages.plain(ready))
+        self._say_ready(assignment.run_id, assignment.shard, refusal)
+
+    def _take(self, assignment: Assignment) -> str | None:
+        """Be ready to send a part, or say why not."""
+        self._taking.add(assignment.shard)
+        try:
+            shard = Shard(assignment, self._secrets, self._lease, exposed=self._exposed)
+        except CliffwatchError as error:
+            return str(error)
+        finally:
+            self._taking.discard(assignment.shard)
+        self._shards[shard.number] = shard
+        self.had.append(shard)
+        return None
 
     def _on_go(self, msg: Any, **_: object) -> None:
         go = messages.read(msg.data, messages.Go)
@@ -232,16 +238,31 @@ class Worker:
         if now_s >= self._next_beat_s:
             self._next_beat_s = now_s + BEAT_S
             self._beat()
+            for shard in list(self._shards.values()):
+                if shard.number not in self._running:
+                    self._say_ready(shard.run_id, shard.number)  # until we are sent off
         if self._pulse.silence_s > MASTER_SILENCE_S and self._shards and not self._leaving:
             self._leaving = True
             gevent.spawn(self._leave)
+
+    def _say_ready(self, run_id: str, number: int, refusal: str | None = None) -> None:
+        held = self._shards.get(number)
+        ready = messages.Ready(
+            run_id=run_id,
+            shard=number,
+            host=platform.node(),
+            pid=os.getpid(),
+            refusal=refusal,
+            ships=held is not None and held.ships,
+        )
+        self._runner.send_message(messages.READY, messages.plain(ready))
 
     def _beat(self) -> None:
         if not hasattr(self._runner, "master_host"):
             return
         beat = messages.Beat(
             run_id=self._run_id,
-            shards=sorted(self._shards),
+            shards=sorted({*self._shards, *self._taking}),
             host=platform.node(),
             pid=os.getpid(),
             sent_ns=time.monotonic_ns(),

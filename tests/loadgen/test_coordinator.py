@@ -19,7 +19,7 @@ from cliffwatch.workload.prompts import estimated_lexicon
 from cliffwatch.workload.schedule import schedule
 from cliffwatch.workload.spec import Workload, load_workload, preset_names
 from loadgen import coordinator as module
-from loadgen import losses, messages
+from loadgen import losses, messages, orders
 from loadgen.accounting import Tally
 from loadgen.closing import Plans, recover_run
 from loadgen.coordinator import Coordinator
@@ -49,6 +49,7 @@ class FakeRunner:
     parts: dict[str, tuple[int, str]]
     sent: list[tuple[str, str, object]] = field(default_factory=list)
     subject: Coordinator | None = None
+    loses: set[tuple[str, str]] = field(default_factory=set)  # the first message of a kind to a worker
     tallies: dict[int, tuple[Tally, ShardWriter, Assignment]] = field(default_factory=dict)
 
     @property
@@ -58,6 +59,9 @@ class FakeRunner:
 
     def send_message(self, kind, data, client_id):
         self.sent.append((kind, client_id, data))
+        if (kind, client_id) in self.loses:
+            self.loses.discard((kind, client_id))
+            return
         gevent.spawn(self.act, kind, data, client_id)
 
     def act(self, kind, data, name):
@@ -317,3 +321,48 @@ def test_a_run_has_one_master_at_a_time(tmp_path):
         recover_run(tmp_path / "run")
     first.interrupt("interrupted")
     assert first.wait(5) and first.error is None
+
+
+def test_an_assignment_that_is_lost_on_the_way_is_given_again(tmp_path, monkeypatch):
+    """At the start, and at the handover of what the dead worker left."""
+    monkeypatch.setattr(orders, "ASSIGN_AGAIN_S", 0.1)
+    runner = FakeRunner({"a": (20, "finishes"), "b": (7, "dies")}, loses={(messages.ASSIGN, "b")})
+    subject = runner.subject = Coordinator(runner, preparation(tmp_path, "redistribute"), ["a", "b"])
+    gevent.spawn(subject.conduct)
+    gevent.spawn(says_what_it_holds, runner, "b")
+    while not (tmp_path / "run" / "progress.json").exists():
+        gevent.sleep(0.01)
+    runner.loses.add((messages.ASSIGN, "a"))
+    gevent.spawn(says_what_it_holds, runner, "a")
+    assert subject.wait(20) and subject.error is None
+    assert (subject.manifest.state, subject.manifest.accounting.ok) == (RunState.COMPLETE, 40)
+    given = [(name, data["shard"]) for kind, name, data in runner.sent if kind == messages.ASSIGN]
+    assert given == [("a", 0), ("b", 1), ("b", 1), ("a", 2), ("a", 2)]
+
+
+def says_what_it_holds(runner: FakeRunner, name: str) -> None:
+    """A worker's beats, until it dies 0.3 s after it was sent off."""
+    subject, sent_off_s = runner.subject, 0.0
+    while not subject.wait(0.02) and (runner.parts[name][1] != "dies" or sent_off_s < 0.3):
+        held = [number for number, (*_, assignment) in runner.tallies.items() if assignment["shard"] == number]
+        subject.on_beat(name, messages.Beat(run_id="run-1", shards=held, host="h", pid=1, sent_ns=0))
+        sent_off_s += 0.02 * any(kind == messages.GO and to == name for kind, to, _ in runner.sent)
+
+
+def test_a_worker_that_is_still_ready_is_sent_off_again_and_a_deaf_one_is_stopped_again(tmp_path):
+    runner = FakeRunner({"a": (40, "waits")}, loses={(messages.GO, "a"), (messages.STOP, "a")})
+    subject = runner.subject = Coordinator(runner, preparation(tmp_path), ["a"])
+    gevent.spawn(subject.conduct)
+    while not (tmp_path / "run" / "progress.json").exists():
+        gevent.sleep(0.01)
+    ready = messages.Ready(run_id="run-1", shard=0, host="h", pid=1)
+    subject.on_ready("a", messages.plain(ready))
+    first, second = (data for kind, _, data in runner.sent if kind == messages.GO)
+    assert first == second
+    beat = messages.Beat(run_id="run-1", shards=[0], host="h", pid=1, sent_ns=0)
+    subject.on_beat("a", beat)
+    subject.interrupt("interrupted")
+    assert not subject.wait(0.2)  # it did not hear
+    subject.on_beat("a", beat)
+    assert subject.wait(5) and subject.manifest.accounting.ok == 40
+    assert [data["now"] for kind, _, data in runner.sent if kind == messages.STOP] == [False, False]

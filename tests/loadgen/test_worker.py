@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import gevent
+import gevent.event
 import pytest
 
 from loadgen import messages
@@ -49,14 +50,22 @@ class FakeShard:
     """A part that is sent in no time; it cannot be closed where it is `broken`."""
 
     ships = unclosed = False
-    broken = False
+    broken = lasts = False
+    made: ClassVar[list[FakeShard]] = []
 
     def __init__(self, assignment: Any, *_: object, **__: object) -> None:
-        self.run_id, self.number, self.drain_s = assignment.run_id, assignment.shard, 0.0
+        self.run_id, self.number, self.drain_s = assignment.run_id, assignment.shard, 5.0
+        self.runs, self.drains, self.stopped = 0, [], gevent.event.Event()
+        self.made.append(self)
         self._tally = Tally(self.run_id, self.number, Nothing())
 
     def run(self, _zero_ns: int) -> None:
-        pass
+        self.runs += 1
+        if self.lasts:
+            self.stopped.wait(10)
+
+    def stop(self, drain_s: float) -> None:
+        self.drains.append(drain_s)
 
     def report(self) -> Any:
         return self._tally.report()
@@ -74,6 +83,7 @@ def runner(monkeypatch):
     names = ("report_to_master", "heartbeat_received", "quitting", "test_stopping")
     events = SimpleNamespace(**dict.fromkeys(names, hook))
     monkeypatch.setattr(module, "Shard", FakeShard)
+    monkeypatch.setattr(FakeShard, "made", [])
     monkeypatch.setattr(module, "Assignment", messages.Go)  # a run and a number are all that these parts need
     monkeypatch.setattr(module, "LocustStatistics", lambda _: SimpleNamespace(show=lambda _: None))
     clock = SimpleNamespace(look=lambda: None, begin=lambda *_: 0, reading=lambda: None)
@@ -115,3 +125,36 @@ def test_a_worker_that_cannot_close_its_part_ends_so_that_the_master_knows(runne
     monkeypatch.setattr(FakeShard, "broken", True)
     go(runner, 0)
     assert runner.left.wait(10) and runner.closed() == []
+
+
+def test_what_the_master_says_twice_changes_nothing(runner, monkeypatch):
+    """Before it is ready, while it is sent, when it is told to stop, and when it is closed."""
+    monkeypatch.setattr(FakeShard, "lasts", True)
+    for _ in range(2):
+        go(runner, 3)
+    (shard,) = FakeShard.made
+    wait_until(lambda: shard.runs == 1)
+    for now in (False, False, True, True, False):
+        runner.hear(messages.STOP, messages.Stop(now=now))
+    wait_until(lambda: shard.drains == [5.0, 0.0])
+    shard.stopped.set()
+    wait_until(lambda: runner.closed() == [3])
+    go(runner, 3)
+    gevent.sleep(0.05)
+    assert (len(FakeShard.made), shard.runs, shard.drains, runner.closed()) == (1, 1, [5.0, 0.0], [3])
+
+
+def test_a_worker_says_that_it_is_ready_until_it_is_sent_off(runner, monkeypatch):
+    def ready() -> int:
+        return sum(kind == messages.READY for kind, _ in runner.said)
+
+    monkeypatch.setattr(module, "BEAT_S", 0.05)
+    message = messages.Go(run_id="run", shard=0, t0_ns=0, t0_unix_ns=0)
+    runner.hear(messages.ASSIGN, message)
+    wait_until(lambda: ready() >= 2)
+    runner.hear(messages.GO, message)
+    wait_until(lambda: runner.closed() == [0])
+    said = ready()
+    beats = len(runner.said)
+    wait_until(lambda: len(runner.said) > beats)
+    assert ready() == said
