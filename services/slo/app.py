@@ -57,6 +57,10 @@ def create_app(
     async def page() -> FileResponse:
         return FileResponse(PAGE / "index.html", headers={"Cache-Control": "no-cache"})
 
+    @app.get("/slos", include_in_schema=False)
+    async def slos_page() -> FileResponse:
+        return FileResponse(PAGE / "slos.html", headers={"Cache-Control": "no-cache"})
+
     app.mount("/static", StaticFiles(directory=PAGE))
     app.mount("/assets", StaticFiles(directory=LOOK))
     app.add_middleware(ResponseMiddleware, observe=metrics.observe)

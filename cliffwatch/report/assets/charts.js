@@ -52,8 +52,14 @@ const cliffwatch = (() => {
     return value % 1 ? `${text}.${String(value.toFixed(1)).slice(-1)}` : text;
   }
 
+  const MOMENT = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+
+  /** An instant in Unix seconds, by the reader's own clock. */
+  const moment = (value) => (value === null || value === undefined ? "–" : MOMENT.format(new Date(value * 1000)));
+
   /** How a value is written, by its unit or kind. */
-  const byUnit = { s: seconds, share, attained, count, clock, "": plain };
+  const byUnit = { s: seconds, share, attained, count, clock, moment, "": plain };
+  const IN_CLOCK_STEPS = new Set(["clock", "moment"]);
   const CLOCK_STEPS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 43200, 86400];
 
   const COUNT_STEPS = Array.from({ length: 12 }, (_, power) => [1, 2, 5].map((step) => step * 10 ** power)).flat();
@@ -203,7 +209,7 @@ const cliffwatch = (() => {
   /**
    * Lines, or bars, over even bins of time (or of any number), at the start of each.
    * data: {label, x, series: [{label, token, values, dash?}], band?: [upper, lower] (series indexes), xLabel, yLabel,
-   *        unit: "s" | "share" | "count", xUnit?: "clock" | ..., logY?, thresholds?: [{at, label}], height?, sync?, bars?}
+   *        unit: "s" | "share" | "count", xUnit?: "clock" | "moment" | ..., logY?, thresholds?: [{at, label}], height?, sync?, bars?}
    */
   function lines(element, data) {
     if (!data.series.some((one) => one.values.some((value) => value !== null))) return empty(element, data.empty ?? "No data yet.");
@@ -220,11 +226,11 @@ const cliffwatch = (() => {
     const values = log ? data.series.map((one) => one.values.map((value) => (value > 0 ? value : null))) : data.series.map((one) => one.values);
     return mount(element, {
       height: data.height ?? 240,
-      scales: { x: { time: false, range: binned }, y: log ? { distr: 3 } : { range: (_plot, _low, high) => [0, high > 0 ? high * 1.08 : 1] } },
+      scales: { x: { time: false, range: binned }, y: log ? { distr: 3 } : { range: (_plot, low, high) => [Math.min(0, low * 1.08), high > 0 ? high * 1.08 : 1] } },
       series: [{ label: "at", value: (_plot, value) => formatX(value) }, ...series],
       bands: hasBand ? [{ series: data.band.map((index) => index + 1), fill: () => color("band") }] : [],
       axes: [
-        axis(data.xLabel, formatX, { size: 30, ...(data.xUnit === "clock" && { incrs: clockSteps }) }),
+        axis(data.xLabel, formatX, { size: 30, ...(IN_CLOCK_STEPS.has(data.xUnit) && { incrs: clockSteps }), ...(data.xUnit === "moment" && { space: 110 }) }),
         axis(data.yLabel, format, { size: 62, ...(log && { splits: logSplits }), ...(data.unit === "count" && { incrs: COUNT_STEPS }) }),
       ],
       cursor: { sync: data.sync ? { key: data.sync } : undefined, drag: { x: false, y: false } },

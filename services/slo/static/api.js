@@ -23,4 +23,9 @@ export const attainment = (id) => get(run(id, "/attainment"));
 export const heatmap = (id, metric, statistic, threshold) => get(run(id, "/heatmap"), { metric, statistic, ...(threshold && { threshold }) });
 export const timeline = (id, metric) => get(run(id, "/timeline"), { metric });
 export const outcomes = (id) => get(run(id, "/outcomes"));
+
+export const slos = () => get("/v1/slos");
+export const slo = (name) => get(`/v1/slos/${encodeURIComponent(name)}`);
+export const history = (name, span_s) => get(`/v1/slos/${encodeURIComponent(name)}/history`, { span_s });
+export const alerts = () => get("/v1/alerts");
 export const choices = () => get("/v1/metrics");
