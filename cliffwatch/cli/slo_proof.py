@@ -39,7 +39,7 @@ def prove_slo(
     from cliffwatch.slo.prometheus.proof import as_json as json_of
     from cliffwatch.slo.prometheus.proof import prove
 
-    slo = load_slo(file)
+    slo = _outside_maintenance(load_slo(file))
     text = _rules(slo, file, rules)
     assert slo.watch is not None  # noqa: S101  compiling refuses a file without it
     program = find_promtool(promtool)
@@ -59,6 +59,14 @@ def prove_slo(
             _show(slo.name, proof)
         _sum_up(proofs, version, out)
     raise typer.Exit(ExitCode.SLO_MISSED if any(proof.misses for proof in proofs) else ExitCode.OK)
+
+
+def _outside_maintenance(slo: SloFile) -> SloFile:
+    """Tests have a clock of their own, which may stand within a window of maintenance, where nothing counts."""
+    if slo.watch is None:
+        return slo
+    exclude = slo.watch.exclude.model_copy(update={"maintenance": ()})
+    return slo.model_copy(update={"watch": slo.watch.model_copy(update={"exclude": exclude})})
 
 
 def _rules(slo: SloFile, file: str, rules: str) -> str:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from cliffwatch.engines.catalog import Engine, Metric, Series, SliSource
 from cliffwatch.errors import InputError
-from cliffwatch.slo.prometheus.promql import le_pattern, summed
-from cliffwatch.slo.prometheus.series import engine_rate, labels_of
+from cliffwatch.slo.prometheus.promql import le_pattern, summed, window_s
+from cliffwatch.slo.prometheus.series import engine_rate, labels_of, rate_from_birth
 from cliffwatch.slo.sli import Clock
 from cliffwatch.slo.slices import Promql
 from cliffwatch.slo.spec import Objective
@@ -26,7 +26,7 @@ _PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6}
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """Rates of one objective as PromQL templates: `{window}` stands for a range such as 5m.
+    """Rates of one objective as PromQL templates: `{window}` stands for a range such as 5m, `{seconds}` for its length.
 
     Attributes:
         metric: what it counts on, for people.
@@ -43,11 +43,15 @@ class Events:
 
     def rate(self, window: str) -> str:
         """Events a second, a group."""
-        return self.all_of_them.replace("{window}", window)
+        return _over(self.all_of_them, window)
 
     def bad_rate(self, window: str) -> str:
         """Bad events a second, a group; 0, not absent, where there was none."""
-        return self.bad.replace("{window}", window)
+        return _over(self.bad, window)
+
+
+def _over(template: str, window: str) -> str:
+    return template.replace("{window}", window).replace("{seconds}", str(window_s(window)))
 
 
 def in_unit(seconds: float, metric: Metric) -> float:
@@ -125,8 +129,16 @@ def _as_written(promql: Promql, watch: Watch) -> Events:
 
 
 def _counted(source: SliSource, watch: Watch, metric: Metric) -> Events:
+    failing = {one.metric for one in source.bad}
+
     def total(series: Sequence[Series]) -> str:
-        return " + ".join(summed(watch.group_by, engine_rate(one.metric, watch, one.match)) for one in series)
+        return " + ".join(
+            summed(
+                watch.group_by,
+                (rate_from_birth if one.metric in failing else engine_rate)(one.metric, watch, one.match),
+            )
+            for one in series
+        )
 
     everything = total(source.events)
     if len(source.events) > 1:  # a counter that has not counted yet may be absent: it must not take the others away

@@ -120,6 +120,7 @@ def _promise(objective: Objective, watch: Watch) -> Promise:
         failures_counted=objective.sli is Sli.AVAILABILITY,
         absence_told="running" in watch.catalog.signals,
         instances="instance" not in watch.match,
+        from_records=watch.exclude.sleeping,
     )
 
 

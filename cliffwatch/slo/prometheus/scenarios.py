@@ -23,6 +23,7 @@ ABSENT_ALERT = "EngineMetricsAbsent"
 
 _STEPS_A_WINDOW = 72
 _MINUTE_S = 60
+_RECORD_MINUTES = 5
 _UNDER, _OVER = Decimal("0.98"), Decimal("1.02")
 _TIE = Decimal("1e-6")  # nearer to a threshold than this, floats decide
 _LEAST_BAD = 10_000  # a minute, at the lowest threshold, so that rounding to whole events changes no share by much
@@ -78,6 +79,7 @@ class Promise:
         failures_counted: bad events have series of their own, which appear with the first of them.
         absence_told: an alert tells that the engine's metrics are missing.
         instances: there may be more than one.
+        from_records: even the shortest pair's long window is made of 5-minute records, which tell up to 5 minutes late.
     """
 
     alerts: tuple[BurnAlert, ...]
@@ -86,6 +88,7 @@ class Promise:
     failures_counted: bool
     absence_told: bool
     instances: bool
+    from_records: bool = False
 
     @property
     def quiet_share(self) -> Decimal:
@@ -144,6 +147,7 @@ def _onset(promise: Promise, name: str, share: Decimal, alert: BurnAlert) -> Sce
     expected_s = alert.fires_after_s(float(share))
     assert expected_s is not None  # noqa: S101  asked only for alerts that fire
     before, after = _steps_around(expected_s / _MINUTE_S / step, step / long)
+    after += _RECORD_MINUTES if promise.from_records and step < _RECORD_MINUTES else 0
     names = alert_name(alert.pair)
     checks = [
         Check(long + before * step, names, firing=False, expected_s=expected_s),

@@ -23,7 +23,24 @@ def engine_range(metric: str, watch: Watch, patterns: Mapping[str, str] | None =
 
 def engine_rate(metric: str, watch: Watch, patterns: Mapping[str, str] | None = None) -> str:
     """The rate of some series of an engine over `{window}`, those of engines that sleep left out."""
-    rate = f"rate({engine_range(metric, watch, patterns)})"
+    return _awake(f"rate({engine_range(metric, watch, patterns)})", watch)
+
+
+def rate_from_birth(metric: str, watch: Watch, patterns: Mapping[str, str] | None = None) -> str:
+    """The same, of counters that appear with their first event.
+
+    `rate` knows no beginning: what a series had counted when it was first seen would be lost. It counts where the
+    target was scraped a `{window}` (`{seconds}` long) before: on a target that is new itself it may be of any time.
+    """
+    ranged = engine_range(metric, watch, patterns)
+    before = f"{ranged.removesuffix('[{window}]')} offset {{window}}"
+    target = ", ".join(TARGET_LABELS)
+    born = f"(min_over_time({ranged}) unless {before}) / {{seconds}} and on ({target}) up offset {{window}}"
+    apart = f'label_replace({_awake(born, watch)}, "born", "true", "", "")'  # beside the rate of the same series
+    return f"{engine_rate(metric, watch, patterns)} or {apart}"
+
+
+def _awake(rate: str, watch: Watch) -> str:
     asleep = _asleep(watch)
     return f"({rate} unless on ({', '.join(TARGET_LABELS)}) {asleep})" if asleep else rate
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.utils import floatToGoString
 
-from cliffwatch.slo.prometheus.promql import exact, le_pattern, quoted, selector, summed, window_text
+from cliffwatch.slo.prometheus.promql import exact, le_pattern, quoted, selector, summed, window_s, window_text
 
 
 @pytest.mark.parametrize(
@@ -67,3 +67,4 @@ def test_selectors_and_sums() -> None:
 )
 def test_windows(seconds: int, text: str) -> None:
     assert window_text(seconds) == text
+    assert window_s(text) == seconds
