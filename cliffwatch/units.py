@@ -105,8 +105,10 @@ def format_tokens(tokens: int) -> str:
     return f"{tokens // 1024}k" if tokens and tokens % 1024 == 0 else str(tokens)
 
 
-Seconds = Annotated[float, BeforeValidator(parse_seconds), PlainSerializer(float, return_type=float)]
-TokenCount = Annotated[int, BeforeValidator(parse_tokens)]
-Share = Annotated[float, BeforeValidator(parse_share)]
-Number = Annotated[float, BeforeValidator(parse_number)]
-WholeNumber = Annotated[int, BeforeValidator(parse_whole)]
+Seconds = Annotated[
+    float, BeforeValidator(parse_seconds, json_schema_input_type=float | str), PlainSerializer(float, return_type=float)
+]
+TokenCount = Annotated[int, BeforeValidator(parse_tokens, json_schema_input_type=int | str)]
+Share = Annotated[float, BeforeValidator(parse_share, json_schema_input_type=float | str)]
+Number = Annotated[float, BeforeValidator(parse_number, json_schema_input_type=float | str)]
+WholeNumber = Annotated[int, BeforeValidator(parse_whole, json_schema_input_type=int | str)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import typer
@@ -10,6 +11,7 @@ from cliffwatch.cli.slo_backtest import backtest
 from cliffwatch.cli.slo_proof import prove_slo
 from cliffwatch.errors import InputError
 from cliffwatch.report.words import target
+from cliffwatch.slo.schema import FILE_NAME, HINT, slo_schema
 from cliffwatch.slo.spec import load_slo, presets, slo_text
 
 FORMATS = ("prometheus", "operator")
@@ -23,7 +25,8 @@ def check(file: str = typer.Argument(..., metavar="FILE", help="An SLO file or t
     slo = load_slo(file)
     typer.echo(f"{slo.name}: {len(slo.objectives)} objective{'' if len(slo.objectives) == 1 else 's'}, well formed")
     for one in slo.objectives:
-        typer.echo(f"  {one.label}: {target(one.target)} of requests, decided from {one.needed:,} at the latest")
+        of = f"requests, decided from {one.needed:,} at the latest" if one.on_runs else one.counted
+        typer.echo(f"  {one.label}: {target(one.target)} of {of}{'' if one.on_runs else ', on Prometheus only'}")
     if slo.cost:
         typer.echo(f"  cost: {slo.cost.gpus:g} GPU at {slo.cost.gpu_hour_usd:g} USD an hour")
 
@@ -38,12 +41,19 @@ def init(
         raise InputError("no such preset", field="--preset", value=preset, allowed=", ".join(presets()))
     try:
         with path.open("x", encoding="utf-8") as stream:
-            stream.write(slo_text(presets()[preset]))
+            stream.write(HINT + slo_text(presets()[preset]))
     except FileExistsError as error:
         raise InputError("exists already", file=path, allowed="a new file") from error
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror or error}", file=path) from error
     typer.echo(f"wrote {path}; check it with: cliffwatch slo check {path}")
+    typer.echo(f"an editor knows its keys after: cliffwatch slo schema > {path.parent / FILE_NAME}")
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of SLO files: editors complete and check keys by it."""
+    typer.echo(json.dumps(slo_schema(), indent=2))
 
 
 @app.command(name="compile")

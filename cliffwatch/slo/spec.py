@@ -133,10 +133,20 @@ class Objective(ConfigModel):
         text += self.slices.text if self.slices else ""
         return f"{text}, {self.input_tokens.text} input tokens" if self.input_tokens else text
 
+    @property
+    def on_runs(self) -> bool:
+        """Whether rows of a load run tell it."""
+        return SLIS[self.sli].on_runs and self.slices is None
+
+    @property
+    def counted(self) -> str:
+        """What the target is a share of, on Prometheus."""
+        return "slices" if self.slices else "events"
+
     def refuse_for_runs(self, *, field: str) -> None:
         """Raises InputError where rows of a load run cannot tell it; `field` names it."""
-        what = self.sli.value if not SLIS[self.sli].on_runs else "slices" if self.slices else None
-        if what is not None:
+        if not self.on_runs:
+            what = "slices" if SLIS[self.sli].on_runs else self.sli.value
             allowed = "an SLO file for load runs without it"
             raise InputError("is known to Prometheus only", field=field, value=what, allowed=allowed)
 
