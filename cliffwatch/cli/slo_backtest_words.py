@@ -195,4 +195,6 @@ def _signed(seconds: float) -> str:
 
 
 def _span(seconds: float) -> str:
-    return f"{seconds / 86_400:.1f} d" if seconds >= 2 * 86_400 else format_seconds(seconds)
+    if seconds >= 2 * 86_400:
+        return f"{seconds / 86_400:.1f} d"
+    return format_seconds(seconds) if seconds else "0 s"

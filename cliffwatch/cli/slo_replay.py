@@ -98,7 +98,7 @@ class _Asked:
         by_objective: dict[Objective, list[Case]] = {one.objective: [own]}
         for objective, further in cases(one.objective, options) if options else ():
             by_objective.setdefault(objective, []).extend(case for case in further if case != own)
-        events = {objective: rates_of(objective, one.watch, field="--thresholds") for objective in by_objective}
+        events = {objective: _rates(objective, one) for objective in by_objective}
         return cls(one, tuple((key, events[key], tuple(several)) for key, several in by_objective.items()))
 
     @property
@@ -140,6 +140,14 @@ class _Replayer:
                 outcome(case, fetched.histories, one.watch, self.incidents, self.tolerance_s) for case in several
             ]
         return Backtest(one, outcomes[0], tuple(outcomes[1:]))
+
+
+def _rates(objective: Objective, one: Subject) -> Events:
+    """The rates of a case. What the file itself has was checked, so a refusal is of an option's threshold."""
+    try:
+        return rates_of(objective, one.watch, field="--thresholds")
+    except InputError as error:
+        raise InputError(error.message, field="--thresholds", value=error.value, allowed=error.allowed) from error
 
 
 def _span(start: str, end: str) -> tuple[float, float]:

@@ -27,7 +27,7 @@ def _instant(written: str, now_s: float) -> float | None:
     if written.lower() == "now":
         return now_s
     if ago := _AGO.fullmatch(written):
-        return now_s - parse_seconds(ago[1])
+        return now_s - seconds if (seconds := parse_seconds(ago[1])) >= 0 else None
     if _UNIX.fullmatch(written):
         return float(written)
     try:

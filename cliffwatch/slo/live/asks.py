@@ -127,7 +127,10 @@ def read_alerts(reply: Reply) -> tuple[PrometheusAlert, ...]:
 
 def _points(row: _Row) -> tuple[tuple[float, float], ...]:
     texts = [row.value] if row.value is not None else row.values
-    points = ((time, float(text)) for time, text in texts)
+    try:
+        points = [(time, float(text)) for time, text in texts]
+    except ValueError as error:
+        raise _no_answer(error) from error
     return tuple((time, value) for time, value in points if math.isfinite(value))
 
 
@@ -144,5 +147,9 @@ def _decode(body: bytes | msgspec.Raw, kind: Any) -> Any:
     try:
         return msgspec.json.decode(body, type=kind)
     except (msgspec.DecodeError, ValueError) as error:
-        message = f"gives no answer of Prometheus: {shorten(str(error))}"
-        raise UnreachableError(message, file="Prometheus", allowed="the address of a Prometheus server") from error
+        raise _no_answer(error) from error
+
+
+def _no_answer(error: Exception) -> UnreachableError:
+    message = f"gives no answer of Prometheus: {shorten(str(error))}"
+    return UnreachableError(message, file="Prometheus", allowed="the address of a Prometheus server")

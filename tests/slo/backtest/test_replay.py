@@ -1,0 +1,90 @@
+"""Alerts, budget and states over histories whose answers are worked out by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cliffwatch.slo.backtest.replay import Firing, Replayed, State, replay
+from cliffwatch.slo.burn import Severity
+from tests.slo.backtest.past import DAY_S, STEP_S, history, promise, steady
+
+HOUR = 60  # minutes
+
+
+def pages(done: Replayed) -> list[Firing]:
+    return [one for one in done.firings if one.severity is Severity.PAGE]
+
+
+def test_a_page_starts_when_both_windows_burn_and_ends_with_the_short_one() -> None:
+    """The factor is 0.12 x 24 = 2.88, so it takes above 28.8 % bad. All 5-minute rates are bad for 30 minutes from
+    minute 120 on: the hour has 18 bad minutes of 60, its first above 28.8 % (17.28), at minute 137."""
+    events, bad = steady(240)
+    bad[120:150] = 1.0
+    (one,) = pages(replay(history(events, bad), promise(), {}))
+    start = history(events, bad).grid.at
+    assert (one.start_s, one.end_s) == (start(137), start(150))
+    assert one.alert == "SloBurn1h"
+    assert one.peak_burn_rate == pytest.approx(10)  # all bad, of a budget of 10 %
+    assert one.bad_events == pytest.approx(30 * 60)
+    assert not one.open_start
+
+
+def test_few_bad_events_page_nobody() -> None:
+    """One event in 1,000 s and all of them bad: 3.6 in the hour."""
+    events, bad = steady(240, 1.0, rate=0.001)
+    assert pages(replay(history(events, bad), promise(min_bad_events=3), {}))
+    assert not pages(replay(history(events, bad), promise(min_bad_events=4), {}))
+
+
+def test_what_fires_at_the_spans_ends_says_so() -> None:
+    events, bad = steady(180, 1.0)
+    (one,) = pages(replay(history(events, bad, lead=60), promise(), {}))
+    assert one.open_start
+    assert one.end_s is None
+
+
+def test_the_budget_is_unknown_until_a_period_lies_behind() -> None:
+    """5 % bad of a budget of 10 %: half is left, known from the 1,440th minute of data on."""
+    events, bad = steady(1500, 0.05)
+    done = replay(history(events, bad), promise(), {})
+    assert done.budget.complete_from_s == done.grid.at(1439)
+    assert done.left_at(1438) is None
+    assert done.budget.left_so_far[1438] == pytest.approx(0.5)
+    assert done.left_at(1439) == pytest.approx(0.5)
+    assert done.budget.events[1499] == pytest.approx(DAY_S)  # one a second
+    assert done.spent_s == 0
+
+
+def test_the_budget_forgets_what_is_older_than_the_period() -> None:
+    events, bad = steady(3000)
+    bad[0:144] = 2.0  # more than the budget of a day: spent until a day later the last of it leaves
+    events[0:144] = 2.0
+    done = replay(history(events, bad), promise(), {})
+    assert done.left_at(1439 + 143) is not None
+    assert done.left_at(1439 + 144) == pytest.approx(1.0)
+
+
+def test_no_data_no_traffic_and_quiet_are_told_apart() -> None:
+    events, bad = steady(100)
+    events[10:30] = bad[10:30] = np.nan
+    events[50:55] = 0.0
+    done = replay(history(events, bad), promise(), {})
+    assert done.state_s == {
+        State.PAGE: 0,
+        State.TICKET: 0,
+        State.NO_DATA: 20 * STEP_S,
+        State.NO_TRAFFIC: 5 * STEP_S,
+        State.QUIET: 75 * STEP_S,
+    }
+    (gap,) = done.gaps
+    assert (gap.start_s, gap.end_s) == (done.grid.at(10), done.grid.at(30))
+
+
+def test_a_history_without_events_has_neither_budget_nor_alert() -> None:
+    events, bad = steady(100, rate=0.0)
+    done = replay(history(events, bad), promise(), {})
+    assert done.firings == ()
+    assert done.left_at(99) is None
+    assert np.isnan(done.budget.left_so_far).all()
+    assert done.state_s[State.NO_TRAFFIC] == 100 * STEP_S
