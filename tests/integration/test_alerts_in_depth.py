@@ -11,7 +11,7 @@ import yaml
 from cliffwatch.slo.prometheus.files import rule_file
 from cliffwatch.slo.prometheus.rules import compile_rules
 from cliffwatch.slo.spec import parse_slo
-from tests.servers.monitoring import tool
+from tests.servers.monitoring import promtool
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("prometheus_tools")]
 
@@ -29,7 +29,7 @@ def evaluate(
         objective = {"sli": "availability", "target": "99%"}
     text = yaml.safe_dump({"name": "s", "objectives": [objective], "watch": watch})
     (folder / "rules.yml").write_text(rule_file(compile_rules(parse_slo(text, source="s"))))
-    tool("promtool", "check", "rules", "--lint=all", "--lint-fatal", folder / "rules.yml")
+    promtool("check", "rules", "--lint=all", "--lint-fatal", folder / "rules.yml")
     test = {
         "interval": "1m",
         "input_series": [{"series": name, "values": values} for name, values in series.items()],
@@ -50,7 +50,7 @@ def evaluate(
     }
     document = {"rule_files": ["rules.yml"], "evaluation_interval": every, "tests": [test]}
     (folder / "tests.yml").write_text(yaml.safe_dump(document))
-    tool("promtool", "test", "rules", folder / "tests.yml", folder=folder)
+    promtool("test", "rules", folder / "tests.yml", folder=folder)
 
 
 def test_a_page_tells_what_is_left_how_long_it_lasts_and_whose_it_is(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import yaml
 from cliffwatch.slo.prometheus.files import rule_file
 from cliffwatch.slo.prometheus.rules import compile_rules
 from cliffwatch.slo.spec import parse_slo
-from tests.servers.monitoring import tool
+from tests.servers.monitoring import promtool
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("prometheus_tools")]
 
@@ -38,7 +38,7 @@ def evaluate(
     """Check records (`(time, expression)`: values, none for no sample) and alerts (`(time, name)`: firing or not)."""
     compiled = compile_rules(parse_slo(text, source="s"))
     (folder / "rules.yml").write_text(rule_file(compiled))
-    tool("promtool", "check", "rules", "--lint=all", "--lint-fatal", folder / "rules.yml")
+    promtool("check", "rules", "--lint=all", "--lint-fatal", folder / "rules.yml")
     rules = {rule["alert"]: rule for group in compiled.groups for rule in group["rules"] if "alert" in rule}
     fired = alerts or {}
     test: dict[str, Any] = {
@@ -65,7 +65,7 @@ def evaluate(
     (folder / "tests.yml").write_text(
         yaml.safe_dump({"rule_files": ["rules.yml"], "evaluation_interval": "1m", "tests": [test]})
     )
-    tool("promtool", "test", "rules", folder / "tests.yml", folder=folder)
+    promtool("test", "rules", folder / "tests.yml", folder=folder)
 
 
 def record(name: str, labels: str = "") -> str:

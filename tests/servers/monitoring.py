@@ -15,6 +15,7 @@ from tests.servers.processes import Server, free_port, get_text, running
 # Debian's Alertmanager reads its templates from here and nowhere else.
 ALERTMANAGER_TEMPLATES = Path("/usr/share/prometheus/alertmanager/default.tmpl")
 PROMETHEUS_BIN = ROOT / ".tools" / "prometheus" / "bin"
+OLD_PROMTOOL = ROOT / ".tools" / "prometheus-2.42" / "bin" / "promtool"  # the oldest that rules are made for
 
 
 def prometheus(folder: Path, config: Path, *, port: int | None = None) -> AbstractContextManager[Server]:
@@ -45,7 +46,17 @@ def query(server: Server, promql: str) -> list[dict[str, Any]]:
 
 def tool(name: str, *arguments: str | Path, folder: Path = ROOT) -> str:
     """Output of promtool or amtool. Raises AssertionError with its output where it fails."""
-    command = [str(PROMETHEUS_BIN / name), *(str(argument) for argument in arguments)]
+    return _ran(PROMETHEUS_BIN / name, *arguments, folder=folder)
+
+
+def promtool(*arguments: str | Path, folder: Path = ROOT) -> None:
+    """Run promtool, and the oldest supported too where it is there. Raises AssertionError with its output."""
+    for program in (PROMETHEUS_BIN / "promtool", *([OLD_PROMTOOL] if OLD_PROMTOOL.exists() else [])):
+        _ran(program, *arguments, folder=folder)
+
+
+def _ran(program: Path, *arguments: str | Path, folder: Path) -> str:
+    command = [str(program), *(str(argument) for argument in arguments)]
     done = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}{done.stderr}"
     return done.stdout
