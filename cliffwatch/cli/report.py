@@ -7,6 +7,7 @@ from pathlib import Path
 
 import typer
 
+from cliffwatch.cli.console import console
 from cliffwatch.errors import ExitCode, InputError
 from cliffwatch.records.files import shards_dir
 from cliffwatch.records.folder import SLO_FILE, WORKLOAD_FILE
@@ -65,11 +66,9 @@ def report(
 
 def show(judged: Report) -> None:
     """Print the report's tables to standard output."""
-    from rich.console import Console
-
     from cliffwatch.report.table import render
 
-    Console(highlight=False).print(render(judged))
+    console().print(render(judged))
 
 
 def exit_code(judged: Report, *, strict: bool = False) -> ExitCode:

@@ -8,11 +8,12 @@ from datetime import UTC, datetime
 
 import typer
 from rich import box
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from cliffwatch.cli.console import console
 from cliffwatch.cli.prometheus import Prometheus
 from cliffwatch.errors import ExitCode, UnreachableError
 from cliffwatch.report.words import UNKNOWN, attained, interval, target
@@ -53,10 +54,7 @@ def show(files: Files, server: Prometheus, *, as_json: bool) -> ExitCode:
     if as_json:
         typer.echo(reading_document(reading, time.time()).model_dump_json(indent=2))
     else:
-        console = Console(highlight=False)
-        if not console.is_terminal:
-            console.width = max(console.width, 200)
-        console.print(_screen(reading, server.url))
+        console().print(_screen(reading, server.url))
     return ExitCode.SLO_MISSED if any(one.pages for one in reading.slos) else ExitCode.OK
 
 

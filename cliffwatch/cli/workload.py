@@ -8,6 +8,7 @@ import msgspec
 import typer
 from rich.console import Console
 
+from cliffwatch.cli.console import console
 from cliffwatch.config import check_config
 from cliffwatch.errors import InputError
 from cliffwatch.workload.arrival_parts import SteadyArrivals, TraceArrivals
@@ -38,7 +39,7 @@ def show(
     if json:
         typer.echo(msgspec.json.format(msgspec.json.encode(figures), indent=2))
     else:
-        Console().print(render(figures))
+        console().print(render(figures))
 
 
 @app.command()

@@ -222,8 +222,12 @@ def load_run_slo(path_or_preset: str | Path) -> SloFile:
 def slo_text(path_or_preset: str | Path) -> str:
     """The text of an SLO file or preset, as a run folder keeps it. Raises InputError."""
     path = Path(path_or_preset)
-    preset = presets().get(str(path_or_preset))
-    return read_config_text(preset if preset is not None and not path.exists() else path)
+    if not path.exists():
+        known = presets()
+        if (preset := known.get(str(path_or_preset))) is None:
+            raise InputError("no such file", file=path, allowed=f"an SLO file, or a preset: {', '.join(known)}")
+        path = preset
+    return read_config_text(path)
 
 
 def parse_slo(text: str, *, source: str) -> SloFile:

@@ -241,8 +241,7 @@ def _print(found: Capacity, *, as_json: bool) -> None:
     if as_json:
         typer.echo(found.model_dump_json(indent=2))
         return
-    from rich.console import Console
-
     from cliffwatch.capacity.table import render
+    from cliffwatch.cli.console import console
 
-    Console(highlight=False).print(render(found))
+    console().print(render(found))
