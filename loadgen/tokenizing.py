@@ -11,7 +11,7 @@ from cliffwatch.records.schema import Outcome
 from cliffwatch.stream import DIALECTS, StreamResult
 from cliffwatch.stream.openai_chat import OpenAIChat
 from cliffwatch.workload.lexicon import Lexicon, TokenCounter
-from cliffwatch.workload.prompts import (
+from cliffwatch.workload.lexicons import (
     assumed_lexicon,
     build_lexicon,
     calibrated,

@@ -30,7 +30,7 @@ def show(
     json: bool = typer.Option(False, "--json", help="Print the figures as JSON."),
     shards: int = typer.Option(1, min=1, max=1000, help="Also show what each of so many workers would send."),
 ) -> None:
-    """Print what a workload will send: rates, lengths, batches, phases, tokens. Sends nothing."""
+    """Print what a workload will send: rates, lengths, batches, phases, mixes, tokens, retries. Sends nothing."""
     try:
         figures = preview(load_workload(workload), shards=shards)
     except InputError as error:

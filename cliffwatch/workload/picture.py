@@ -12,14 +12,16 @@ from rich.text import Text
 
 from cliffwatch.units import format_seconds, format_tokens
 from cliffwatch.workload.fitting import Fit
-from cliffwatch.workload.preview import GridRow, Lengths, Preview, SessionsPlan
+from cliffwatch.workload.preview import Preview
+from cliffwatch.workload.preview.chance import Expected
+from cliffwatch.workload.preview.clients import CancellationsPlan, RetriesPlan
+from cliffwatch.workload.preview.requests import GridRow, Lengths, SessionsPlan
 from cliffwatch.workload.traces.rows import Repair
 
 UNKNOWN = "–"
 LEVELS = " ▁▂▃▄▅▆▇█"
 BAR = 16
 MIX_SHOWN = 8
-_MIX_WORDS = {"model": "models", "tenant": "tenants", "priority": "priorities"}
 
 
 def render(preview: Preview) -> RenderableType:
@@ -42,6 +44,8 @@ def _parts(preview: Preview) -> Iterator[RenderableType]:
         yield _over_time(preview.arrivals_over_time, preview.duration_s)
     yield _lengths(preview)
     yield _grid(preview)
+    for name in preview.mixes:
+        yield _mix(preview, name)
     if len(preview.shards) > 1:
         yield _shards(preview)
 
@@ -105,11 +109,31 @@ def _load(preview: Preview) -> Iterator[tuple[str, str]]:
     yield "endpoints", ", ".join(f"{name} {count:,}" for name, count in sorted(preview.by_endpoint.items()))
     share = f"{preview.prefix_share:.1%} of requests (n = {preview.n:,})"
     yield "shared prefix", f"{share}, {preview.shared_input_tokens:,} tokens" if preview.prefix_requests else "none"
-    for name, counts in preview.mixes.items():
-        shares = ", ".join(f"{key} {count:,}" for key, count in counts.items())
-        yield _MIX_WORDS[name], shares if len(counts) <= MIX_SHOWN else f"{len(counts):,} of them"
+    if preview.retries is not None:
+        yield "retries", _retries_line(preview.retries, preview.n)
+    if preview.cancellations is not None:
+        yield "users leaving", _cancellations_line(preview.cancellations)
     yield "tokens", f"{preview.total_input_tokens:,} in, up to {preview.total_output_tokens:,} out"
     yield "prompts", f"{preview.prompts:,}"
+
+
+def _retries_line(retries: RetriesPlan, n: int) -> str:
+    waits = f"{format_seconds(retries.min_wait_s)} to {format_seconds(retries.max_wait_s)} of waits a request"
+    return (
+        f"{', '.join(retries.on)}: up to {retries.attempts:,} attempts, {n:,} to {retries.max_attempts:,} in all; "
+        f"{waits}, within {format_seconds(retries.budget_s)}"
+    )
+
+
+def _cancellations_line(plan: CancellationsPlan) -> str:
+    line = f"{_expected(plan.expect)}; {plan.leaving:,} of the first {plan.n:,}"
+    since = plan.since.replace("_", " ")
+    return f"{line}, P50 {format_seconds(plan.p50_s)} and P95 {format_seconds(plan.p95_s)} after the {since}"
+
+
+def _expected(one: Expected) -> str:
+    bounds = "" if one.low is None else f" ({one.low:,} to {one.high:,})"
+    return f"about {one.mean:,.0f}{bounds}"
 
 
 def _sessions_line(sessions: SessionsPlan) -> str:
@@ -162,6 +186,22 @@ def _grid_cells(row: GridRow, sizes: list[int], top: int) -> list[RenderableType
     total = sum(row.by_batch.values())
     counts = [f"{row.by_batch[size]:,}" if size in row.by_batch else UNKNOWN for size in sizes]
     return [f"{format_tokens(row.low)} to {format_tokens(row.high)}", *counts, f"{total:,}", Bar(top, 0, total)]
+
+
+def _mix(preview: Preview, name: str) -> Table:
+    """Requests of a mix's largest entries, beside what their weights let expect in 95 of 100 seeds."""
+    table = _table(name, "requests", "share", "expected", "95 % of seeds")
+    parts = sorted(preview.mixes[name], key=lambda part: -part.n)
+    for part in parts[:MIX_SHOWN]:
+        bounds = UNKNOWN if part.expected.low is None else f"{part.expected.low:,} to {part.expected.high:,}"
+        cells = (f"{part.n:,}", f"{part.n / preview.n:.1%}", f"{part.expected.mean:,.1f}", bounds)
+        table.add_row(Text(part.key, overflow="ellipsis"), *cells)
+    if len(parts) > MIX_SHOWN:
+        rest = sum(part.n for part in parts[MIX_SHOWN:])
+        table.add_row(
+            Text(f"{len(parts) - MIX_SHOWN:,} more", style="dim"), f"{rest:,}", f"{rest / preview.n:.1%}", "", ""
+        )
+    return table
 
 
 def _shards(preview: Preview) -> Table:

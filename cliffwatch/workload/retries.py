@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
 from typing import Annotated, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
@@ -32,6 +34,13 @@ class Backoff(ConfigModel):
             raise ValueError(f"is below base; allowed: at least {base:g} s")
         return value
 
+    def longest_s(self) -> Iterator[float]:
+        """The waits after the first failure, the second and so on, without their random part."""
+        wait_s = self.base
+        while True:  # factor^(k - 1) would overflow long before it mattered
+            yield wait_s
+            wait_s = min(self.max, wait_s * self.factor)
+
 
 class Retries(ConfigModel):
     """When a request is tried again. `attempts` counts the first; `budget` is one deadline over all of them.
@@ -57,9 +66,5 @@ class Retries(ConfigModel):
             return None
         if retry_after_s is not None:
             return retry_after_s
-        backoff = self.backoff
-        # factor^(k - 1) would overflow long before it mattered
-        longest_s = backoff.base
-        for _ in range(failures - 1):
-            longest_s = min(backoff.max, longest_s * backoff.factor)
-        return longest_s * (1 - backoff.jitter * uniform(seed, "retry", request_id, failures))
+        longest_s = next(islice(self.backoff.longest_s(), failures - 1, None))
+        return longest_s * (1 - self.backoff.jitter * uniform(seed, "retry", request_id, failures))

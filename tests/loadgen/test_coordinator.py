@@ -15,7 +15,7 @@ from cliffwatch.records.manifest import RunState
 from cliffwatch.records.schema import Outcome, Phase, RequestRow
 from cliffwatch.records.writer import ShardWriter
 from cliffwatch.workload.handover import Share, shared_plans
-from cliffwatch.workload.prompts import estimated_lexicon
+from cliffwatch.workload.lexicons import estimated_lexicon
 from cliffwatch.workload.schedule import schedule
 from cliffwatch.workload.spec import Workload, load_workload, preset_names
 from loadgen import coordinator as module

@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
 
+from cliffwatch.workload.lexicon import Lexicon
+from cliffwatch.workload.lexicons import build_lexicon, tokenizer_counter
+
 START = "<s>"
 VOCABULARY = {"bytes": 257, "small": 1000, "large": 8000, "blanks": 8000}
 
@@ -51,3 +54,9 @@ def tokenizer_file(tmp_path_factory: pytest.TempPathFactory) -> TokenizerFile:
         return path
 
     return make
+
+
+@pytest.fixture(scope="module")
+def large(tokenizer_file: TokenizerFile) -> tuple[Tokenizer, Lexicon]:
+    path = tokenizer_file("large", True)
+    return Tokenizer.from_file(str(path)), build_lexicon(tokenizer_counter(path), "tokenizer_file")
