@@ -12,7 +12,7 @@ import typer
 
 from cliffwatch.errors import ExitCode, InputError
 from loadgen.calibration.command import say
-from loadgen.calibration.measure import calibrate, streams_of
+from loadgen.calibration.measure import MOST_STREAMS, calibrate, reach, streams_of
 from loadgen.closing import recover_run
 from loadgen.conducting import ConductedRun, place_of
 from loadgen.ending import print_report
@@ -76,7 +76,11 @@ def run(
     on_worker_loss: str = typer.Option("", metavar=OPTIONS["on-worker-loss"][0], help=help_of("on-worker-loss")),
     replica_header: str = typer.Option("", "--replica-header", metavar="NAME", help=help_of("replica-header")),
     replicas: str = typer.Option("", metavar=OPTIONS["replicas"][0], help=help_of("replicas")),
-    calibrated: bool = typer.Option(False, "--calibrate", help="Measure this host's own bias first (under 10 s)."),
+    calibrated: bool = typer.Option(
+        False,
+        "--calibrate",
+        help=f"Measure this host's own bias first (under 10 s), at {MOST_STREAMS} streams at most.",
+    ),
     recover: str = typer.Option(
         "", metavar="DIR", help="Close a run that was killed or met a full disk; sends nothing."
     ),
@@ -137,7 +141,7 @@ def _prepared(settings: Settings, workers: int, expect: int, *, calibrated: bool
             preparation = replace(preparation, notes=(*preparation.notes, note))
         if calibrated:
             found = calibrate(streams_of(preparation.workload, workers + expect), say)
-            preparation = replace(preparation, calibration=found)
+            preparation = replace(preparation, calibration=found, notes=(*preparation.notes, *reach(found)))
     for note in preparation.notes:
         print(f"cliffwatch: {note}", file=sys.stderr)  # noqa: T201
     return preparation

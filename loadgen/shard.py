@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gc
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import chain
@@ -15,7 +13,7 @@ import gevent
 from cliffwatch.config import check_config
 from cliffwatch.errors import RunError
 from cliffwatch.records.counted import RowCounts
-from cliffwatch.records.files import final_path, shards_dir
+from cliffwatch.records.files import final_path
 from cliffwatch.records.manifest import read_manifest
 from cliffwatch.records.writer import ShardWriter
 from cliffwatch.workload.handover import number_of, shared_plans
@@ -31,6 +29,7 @@ from loadgen.dispatcher import Dispatcher
 from loadgen.health import Monitor
 from loadgen.identity import SecretFiles
 from loadgen.lease import Lease
+from loadgen.own_folder import OwnFolder
 from loadgen.preparation import Assignment
 from loadgen.procfs import Process, raise_file_limit
 from loadgen.replica_names import ReplicaNames
@@ -51,8 +50,8 @@ class Shard:
         A worker that does not see the run's folder writes in one of its own: `ships`. Raises CliffwatchError where it
         cannot take part.
         """
-        run_dir, self.ships = _folder(assignment)
-        self._run_dir = run_dir
+        self._own = _own_folder(assignment)
+        run_dir = Path(assignment.run_dir) if self._own is None else self._own.path
         self.run_id, self.number = assignment.run_id, assignment.shard
         self.drain_s = assignment.drain_s
         self.unclosed = False
@@ -86,15 +85,24 @@ class Shard:
         plans = _from_first(shared_plans(workload, assignment.ids), assignment.ids.start)
         self._dispatcher = Dispatcher(workload, plans, sender, self.tally, users=users, lease=lease)
 
+    @property
+    def ships(self) -> bool:
+        """Whether the rows have to be brought to the run's folder."""
+        return self._own is not None
+
     def run(self, zero_ns: int) -> None:
         """Send everything, from `zero_ns` of our monotonic clock on, and wait for every end."""
         self._monitor.start()
         self._dispatcher.run(zero_ns)
 
     def ship(self, shipper: Callable[[Path], Shipper]) -> None:
-        """Bring a closed shard to the run's folder. Raises RunError; it stays where it is then."""
-        shipper(final_path(self._run_dir, self.number)).ship()
-        shutil.rmtree(self._run_dir, ignore_errors=True)
+        """Bring a closed shard from our own folder to the run's. Raises RunError; it stays where it is then."""
+        assert self._own is not None  # noqa: S101
+        try:
+            shipper(final_path(self._own.path, self.number)).ship()
+            self._own.remove()
+        finally:
+            self._own.release()
 
     def cease(self) -> None:
         """Issue nothing from this moment on."""
@@ -131,19 +139,17 @@ def _served(assignment: Assignment, seed: int) -> dict[str, ServedModel]:
     return {model.name: ServedModel(builders[model.lexicon], model.limit_tokens) for model in assignment.models}
 
 
-def _folder(assignment: Assignment) -> tuple[Path, bool]:
-    """Where a shard is written: the run's folder, or one of our own where that is not seen; whether it is our own."""
+def _own_folder(assignment: Assignment) -> OwnFolder | None:
+    """Where a shard is written if the run's folder is not seen; None where it is."""
     run_dir = Path(assignment.run_dir)
     if run_dir.is_dir() and read_manifest(run_dir).run_id == assignment.run_id:
-        return run_dir, False
+        return None
     try:
-        own = Path(tempfile.mkdtemp(prefix="cliffwatch-"))
-        shards_dir(own).mkdir()
+        return OwnFolder()
     except OSError as error:
         raise RunError(
             f"is not seen by this worker's machine, which has no room of its own either: {error}", file=run_dir
         ) from error
-    return own, True
 
 
 def _from_first(plans: Iterator[PlannedRequest | None], start: int) -> Iterator[PlannedRequest]:

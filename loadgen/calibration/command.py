@@ -13,14 +13,16 @@ from cliffwatch.errors import InputError
 from cliffwatch.records.calibration import Calibration
 from cliffwatch.report.words import bias
 from cliffwatch.units import format_seconds
-from loadgen.calibration.measure import IDLE_STREAMS, calibrate
+from loadgen.calibration.measure import IDLE_STREAMS, MOST_STREAMS, calibrate
 
 app = typer.Typer(add_completion=False)
 
 
 @app.command()
 def measure(
-    streams: int = typer.Option(IDLE_STREAMS, min=1, help="Streams at a time of the loaded level."),
+    streams: int = typer.Option(
+        IDLE_STREAMS, min=1, help=f"Streams at a time of the loaded level; {MOST_STREAMS} at most are opened."
+    ),
     as_json: bool = typer.Option(False, "--json", help="Print JSON."),
     out: str = typer.Option("", metavar="FILE", help="Also write the JSON to a file."),
 ) -> None:
@@ -47,7 +49,11 @@ def in_words(found: Calibration) -> str:
     """A line a level and figure."""
     lines = []
     for level in found.levels:
-        bounded = "" if level.streams == level.asked_streams else f" (of {level.asked_streams} asked)"
+        bounded = (
+            ""
+            if level.streams == level.asked_streams
+            else f" (the most there are; {level.asked_streams} were asked for)"
+        )
         core = f"{level.core_s_per_chunk * 1e6:.0f} µs of a core a chunk"
         lines.append(f"{level.name}: {level.streams} streams{bounded}, {core}")
         for name, error in (("TTFT", level.ttft), ("ITL", level.itl)):

@@ -57,7 +57,8 @@ def streams_of(workload: Workload, workers: int) -> int:
 
 
 def calibrate(streams: int = IDLE_STREAMS, say: Callable[[str], None] = lambda _: None) -> Calibration:
-    """Measure this host: idle, and with `streams` streams at a time where those are more. Takes about 3 s a level.
+    """Measure this host: idle, and with `streams` streams at a time where those are more, `MOST_STREAMS` at most. Takes
+    about 3 s a level.
 
     Raises:
         UnreachableError: the server of known latency did not start, or not one stream of it was read to its end.
@@ -71,6 +72,15 @@ def calibrate(streams: int = IDLE_STREAMS, say: Callable[[str], None] = lambda _
             say(f"calibrating: {name}, {open_now} streams for {LEVEL_S:g} s ...")
             levels.append(_level(port, name, open_now, asked))
     return Calibration(levels=tuple(levels), took_s=time.monotonic() - start_s)
+
+
+def reach(found: Calibration) -> tuple[str, ...]:
+    """In words, that a run's load is beyond what was measured; nothing where it is not."""
+    own = found.own
+    if own.streams >= own.asked_streams:
+        return ()
+    measured = f"the client's own bias was measured at {own.streams} streams, the most that a calibration opens"
+    return (f"{measured}; a worker of this run may have {own.asked_streams} open, where it is not known",)
 
 
 @contextmanager

@@ -7,11 +7,12 @@ import json
 
 import pytest
 
+from cliffwatch.records.calibration import Calibration, Error, Level
 from cliffwatch.records.schema import Outcome
 from cliffwatch.stream import DIALECTS
 from cliffwatch.stream.response import StreamResult
 from cliffwatch.workload.spec import Workload
-from loadgen.calibration.measure import GAP_S, TOKENS, TTFT_S, _server, compare, streams_of
+from loadgen.calibration.measure import GAP_S, MOST_STREAMS, TOKENS, TTFT_S, _server, compare, reach, streams_of
 from loadgen.connection import Transfer
 from loadgen.delivery import Delivery
 
@@ -67,3 +68,16 @@ def test_the_server_keeps_its_schedule_and_tells_what_it_did() -> None:
     assert len(written_ns) == TOKENS
     for number, at_ns in enumerate(written_ns):  # never early
         assert at_ns - read_ns >= (TTFT_S + number * GAP_S) * 1e9 - 1
+
+
+def test_a_load_beyond_what_can_be_measured_is_told() -> None:
+    def found(streams: int, asked: int) -> Calibration:
+        error = Error(n=900, p50_s=0.0002, p99_s=0.002, max_s=0.004)
+        level = Level(
+            name="load", streams=streams, asked_streams=asked, gap_s=GAP_S, ttft=error, itl=error, core_s_per_chunk=2e-5
+        )
+        return Calibration(levels=(level,), took_s=6.0)
+
+    assert reach(found(200, 200)) == ()
+    (note,) = reach(found(MOST_STREAMS, 600))
+    assert "measured at 250 streams" in note and "may have 600 open" in note
