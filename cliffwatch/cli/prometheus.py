@@ -110,6 +110,9 @@ def prometheus(
         given = {"Bearer": os.environ.get(TOKEN_VARIABLE, ""), "Basic": os.environ.get(BASIC_VARIABLE, "")}
     if all(given.values()):
         raise InputError("do not go together", field="bearer token and basic authentication", allowed="one of them")
+    for kind, variable in (("Bearer", TOKEN_VARIABLE), ("Basic", BASIC_VARIABLE)):
+        if not _fits_a_header(given[kind]):
+            raise InputError("cannot stand in a header", field=variable, allowed="printable ASCII")
     if (basic := given["Basic"]) and ":" not in basic:
         raise InputError("is not what basic authentication needs", field=BASIC_VARIABLE, allowed="USER:PASSWORD")
     given["Basic"] = base64.b64encode(basic.encode()).decode()
@@ -129,14 +132,17 @@ def secret(path: Path, *, field: str) -> str:
     """The one line of a file that holds a secret. Raises InputError."""
     try:
         with path.open("rb") as stream:
-            text = stream.read(MAX_TOKEN_BYTES + 1).decode("ascii").strip()
+            text = stream.read(MAX_TOKEN_BYTES + 1).decode("latin-1").strip()
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", file=path, field=field) from error
-    except UnicodeDecodeError as error:
-        raise InputError("is no token", file=path, field=field, allowed="ASCII text") from error
-    if not text or len(text) > MAX_TOKEN_BYTES or not text.isprintable():
-        raise InputError("is no token", file=path, field=field, allowed="one line, not empty")
+    if not text or len(text) > MAX_TOKEN_BYTES or not _fits_a_header(text):
+        raise InputError("is no token", file=path, field=field, allowed="one line of printable ASCII, not empty")
     return text
+
+
+def _fits_a_header(text: str) -> bool:
+    """Else the error of the HTTP library would repeat the secret."""
+    return text.isascii() and (not text or text.isprintable())
 
 
 def _words(body: bytes) -> str:

@@ -89,7 +89,9 @@ def compile_slo(
 
 @app.command()
 def status(
-    files: list[Path] = typer.Argument(..., metavar="FILE...", help="SLO files with a section `watch`."),
+    files: list[Path] = typer.Argument(
+        ..., metavar="FILE|DIR...", help="SLO files with a section `watch`, or folders of them."
+    ),
     prometheus: str = typer.Option(..., metavar="URL", help="The Prometheus server that watches the engines."),
     prometheus_token_file: Path | None = typer.Option(
         None, metavar="FILE", help="Holds a bearer token; else CLIFFWATCH_PROMETHEUS_TOKEN, where that is set."
@@ -104,11 +106,11 @@ def status(
     """
     from cliffwatch.cli import slo_status
     from cliffwatch.cli.prometheus import prometheus as server_at
-    from cliffwatch.slo.live.watched import load_watched
+    from cliffwatch.slo.live.watched import load_watched, slo_files
 
     if watch and as_json:
         raise InputError("do not go together", field="--watch, --json", allowed="one of them")
-    watched = load_watched(files)
+    watched = load_watched(slo_files(files))
     server = server_at(prometheus, prometheus_token_file, timeout_s=timeout)
     if watch:
         slo_status.watch(watched, server)

@@ -92,8 +92,12 @@ def _slo(slo: SloStatus) -> Iterator[RenderableType]:
     for alert in slo.alerts or ():
         labels = ", ".join(f"{key} {value}" for key, value in alert.labels.items() if key not in {"alertname", "slo"})
         yield Text(f"Prometheus: {alert.name} {alert.state} since {alert.since[:19]} ({labels})")
-    for note in dict.fromkeys(note for one in slo.objectives for note in one.notes):
-        yield Text(f"note: {note}", "dim")
+    notes: dict[str, list[str]] = {}
+    for one in slo.objectives:
+        for note in one.notes:
+            notes.setdefault(note, []).append(one.one.objective.label)
+    for note, labels in notes.items():
+        yield Text(f"note: {'; '.join(labels)}: {note}", "dim")
 
 
 def _row(one: ObjectiveStatus, group: GroupStatus) -> list[Text]:

@@ -147,6 +147,13 @@ def test_bad_addresses_and_token_files(tmp_path: Path) -> None:
             prometheus("http://x", tmp_path / name)
 
 
+def test_a_token_that_no_header_can_hold_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLIFFWATCH_PROMETHEUS_TOKEN", "hidden\nX-Other: 1")
+    with pytest.raises(InputError) as caught:
+        prometheus("http://127.0.0.1:1")
+    assert "hidden" not in str(caught.value)
+
+
 def test_folders_of_files_and_names_that_stand_twice(tmp_path: Path) -> None:
     for name in ("a.yaml", "b.yml"):
         (tmp_path / name).write_text(SLO)
