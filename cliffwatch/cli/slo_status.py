@@ -96,8 +96,8 @@ def _slo(slo: SloStatus) -> Iterator[RenderableType]:
     for one in slo.objectives:
         for note in one.notes:
             notes.setdefault(note, []).append(one.one.objective.label)
-    for note, labels in notes.items():
-        yield Text(f"note: {'; '.join(labels)}: {note}", "dim")
+    for note, whose in notes.items():
+        yield Text(f"note: {'; '.join(whose)}: {note}", "dim")
 
 
 def _row(one: ObjectiveStatus, group: GroupStatus) -> list[Text]:
