@@ -9,14 +9,14 @@ import yaml
 from cliffwatch.slo.prometheus.rules import Compiled
 
 
-class _Dumper(yaml.SafeDumper):
+class _Dumper(yaml.CSafeDumper):  # five times as fast as the one in Python
     """Expressions of several lines as blocks, everything in the order given, nothing by reference."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002  the library's signature
         return True
 
 
-def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+def _text(dumper: yaml.CSafeDumper, text: str) -> yaml.ScalarNode:
     style = "|" if "\n" in text else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
