@@ -1,4 +1,4 @@
-"""SLO files to Prometheus rules: CPU time of 200 files with 3 objectives each, from their text to the text of the rules.
+"""SLO files to Prometheus rules: CPU time of 200 files with 3 objectives each, from their text to that of the rules.
 
     python -m benchmarks.slo_compile [FILES]
 
@@ -38,7 +38,8 @@ def measure(files: int) -> dict[str, float]:
         rules += sum(len(group["rules"]) for group in compiled.groups)
         size += len(rule_file(compiled))
     took = time.process_time() - started
-    return {"files": files, "objectives": 3 * files, "rules": rules, "cpu_s": round(took, 2), "mb": round(size / 1e6, 1)}
+    made = {"rules": rules, "mb": round(size / 1e6, 1)}
+    return {"files": files, "objectives": 3 * files, **made, "cpu_s": round(took, 2)}
 
 
 def main() -> None:

@@ -17,17 +17,17 @@ from cliffwatch.records.schema import FAILURES, Outcome, Phase
 from cliffwatch.slo.decide import decide, overall
 from cliffwatch.slo.judgement import Bucket, Goodput, Judgement, ObjectiveResult
 from cliffwatch.slo.quantiles import PERCENTILES, quantiles
-from cliffwatch.slo.sli import SLIS
+from cliffwatch.slo.sli import SLIS, Sli
 from cliffwatch.slo.spec import Objective, SloFile
 from cliffwatch.stats.wilson import wilson
+
+SENT = f"outcome <> '{Outcome.LATE}' AND NOT {LEFT}"  # but for those whose users left as planned
 
 
 def judge(reader: RunReader, slo: SloFile, *, phase: Phase | None = Phase.MEASURED) -> Judgement:
     """Judge the requests of one phase (None: of all phases) by every objective. Raises RunError on damaged shards."""
     manifest = reader.manifest
-    objectives = [
-        _Sql(one, open_loop=manifest.open_loop, client_errors=slo.count_client_errors) for one in slo.objectives
-    ]
+    objectives = _conditions(slo, open_loop=manifest.open_loop)
     with reader.session() as connection:
         work = measure_work(connection, phase)
         totals = _fetch(connection, _totals(objectives), phase)
@@ -65,10 +65,20 @@ def price_of(manifest: Manifest, work: Work, cost: HardwareCost | None = None) -
     return None if cost is None else price(cost, work)
 
 
-class _Sql:
-    """One objective as conditions over the view `requests`."""
+def _conditions(slo: SloFile, *, open_loop: bool) -> list[_Sql]:
+    """Every objective as conditions; goodput as that of meeting all the others."""
+    others = [one for one in slo.objectives if one.sli is not Sli.GOODPUT]
+    client = slo.count_client_errors
+    kept = _kept([_Sql(one, open_loop=open_loop, client_errors=client) for one in others])
+    return [_Sql(one, open_loop=open_loop, client_errors=client, all_others=kept) for one in slo.objectives]
 
-    def __init__(self, objective: Objective, *, open_loop: bool, client_errors: bool) -> None:
+
+class _Sql:
+    """One objective as conditions over the view `requests`; `all_others` is that of meeting every other one."""
+
+    def __init__(
+        self, objective: Objective, *, open_loop: bool, client_errors: bool, all_others: str | None = None
+    ) -> None:
         objective.refuse_for_runs(field=objective.label)
         self.objective = objective
         self.figure = objective.figure(open_loop=open_loop)
@@ -79,6 +89,8 @@ class _Sql:
             self.good, self.bad = OK, outcome_in(FAILURES - excluded)
             self.unknown = "FALSE"
             self.kept = "TRUE"
+            if objective.sli is Sli.GOODPUT and all_others is not None:
+                self.good, self.bad = all_others, f"({SENT} AND NOT coalesce({all_others}, FALSE))"
             return
         threshold = objective.threshold
         self.censored = gave_up(self.figure, repr(threshold))
@@ -114,12 +126,12 @@ def _within(objective: Objective) -> str:
 
 def meets_all(slo: SloFile, *, open_loop: bool) -> str:
     """The condition that keeps the requests which meet every objective that applies to them: those of goodput."""
-    return _kept([_Sql(one, open_loop=open_loop, client_errors=slo.count_client_errors) for one in slo.objectives])
+    return _kept(_conditions(slo, open_loop=open_loop))
 
 
 def marks(slo: SloFile, *, open_loop: bool) -> tuple[str, ...]:
     """For each objective an expression over a row: 1 where the request is good, -1 where bad, 0 outside of it."""
-    found = [_Sql(one, open_loop=open_loop, client_errors=slo.count_client_errors) for one in slo.objectives]
+    found = _conditions(slo, open_loop=open_loop)
     return tuple(
         f"CASE WHEN NOT ({one.within}) THEN 0 WHEN {one.good} THEN 1 WHEN {one.bad} THEN -1 ELSE 0 END" for one in found
     )
@@ -133,7 +145,7 @@ def _totals(objectives: list[_Sql]) -> str:
     """Aggregates of all judged requests, for goodput and the judgement as a whole."""
     kept = _kept(objectives)
     terms = {
-        "sent": f"count(*) FILTER (outcome <> '{Outcome.LATE}' AND NOT {LEFT})",
+        "sent": f"count(*) FILTER ({SENT})",
         "ok": f"count(*) FILTER ({OK})",
         "failed": f"count(*) FILTER ({FAILED})",
         "kept": f"count(*) FILTER ({kept})",

@@ -24,6 +24,7 @@ class Sli(StrEnum):
     E2E = "e2e"
     QUEUE = "queue"
     AVAILABILITY = "availability"
+    GOODPUT = "goodput"
     THROUGHPUT = "throughput"
     PROMQL = "promql"
 
@@ -63,6 +64,7 @@ SLIS: dict[Sli, Traits] = {
     Sli.AVAILABILITY: Traits(
         "availability", {}, False, "share of requests that were answered in full", (), ("input_tokens", "slices")
     ),
+    Sli.GOODPUT: Traits("goodput", {}, False, "share of requests that meet every other objective", (), ()),
     Sli.THROUGHPUT: Traits("throughput", {}, False, "tokens generated a second", ("slices",), (), on_runs=False),
     Sli.PROMQL: Traits("PromQL", {}, False, "as the file's own PromQL has it", ("name", "promql"), ("slices",), False),
 }

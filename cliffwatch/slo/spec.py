@@ -189,6 +189,8 @@ class SloFile(ConfigModel):
             if one.label in seen:
                 raise ValueError(f"objective {number + 1} ({one.label}) stands twice, to three digits")
             seen.add(one.label)
+        if {one.sli for one in self.objectives} == {Sli.GOODPUT}:
+            raise ValueError("goodput is of requests that meet every other objective; allowed: others beside it")
         return self
 
 

@@ -273,3 +273,25 @@ def test_needed_is_where_the_target_percentile_loses_its_mark(tmp_path: Path) ->
         assert result.objectives[0].needed_n == 200
         assert result.objectives[0].observed["p95"].few is few
         assert math.isclose(result.objectives[0].attainment or 0, 1)
+
+
+def test_a_goodput_objective_is_of_requests_that_meet_all_others(tmp_path: Path) -> None:
+    """Of 8 sent, 4 keep both thresholds; one is slow to start, one between tokens, one fails, one is cancelled.
+
+    What was never sent is in no share. By its place in the file nothing changes.
+    """
+    rows = [
+        *(served(number, ttft=0.5) for number in range(4)),
+        served(4, ttft=1.5),
+        served(5, ttft=0.5, itl=0.3),
+        refused(6, Outcome.HTTP_5XX),
+        refused(7, Outcome.CANCELLED),
+        refused(8, Outcome.LATE, sent=False),
+    ]
+    itl, goodput = "sli: itl, threshold: 50ms, target: 95%", "sli: goodput, target: 90%"
+    reader = run_of(tmp_path / "run", rows)
+    for order, place in (((goodput, TTFT, itl), 0), ((TTFT, itl, goodput), 2)):
+        judgement = judge(reader, slo(*order))
+        assert counts(judgement, place) == (8, 4, 4)
+        assert judgement.objectives[place].label == "goodput"
+        assert (judgement.goodput.n, judgement.goodput.good) == (8, 4)

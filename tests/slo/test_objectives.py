@@ -62,6 +62,8 @@ def test_what_only_prometheus_knows_has_labels_for_people() -> None:
         ("{sli: queue, threshold: 2s, target: 99%, input_tokens: {max: 8k}}", "takes no input_tokens"),
         ("{sli: promql, target: 99%, promql: {all: 'rate(a[{window}])', bad: 'rate(b[{window}])'}}", "needs name"),
         ("{sli: promql, name: a, target: 99%}", "needs promql"),
+        ("{sli: goodput, target: 90%, threshold: 2s}", "neither a threshold"),
+        ("{sli: goodput, target: 90%, input_tokens: {max: 8k}}", "takes no input_tokens"),
         ("{sli: ttft, threshold: 1s, target: 9%, promql: {all: 'a[{window}]', bad: 'b[{window}]'}}", "takes no promql"),
         ("{sli: promql, name: a, target: 99%, promql: {all: 'rate(a[5m])', bad: 'rate(b[{window}])'}}", "[{window}]"),
         ("{sli: promql, name: a, target: 99%, promql: {all: 'a{x=\"{window}\"}', bad: 'b[{window}]'}}", "[{window}]"),
@@ -92,3 +94,8 @@ def test_refusals_name_the_mend(objective: str, says: str) -> None:
 def test_load_runs_are_not_judged_by_what_their_rows_cannot_tell(objective: str) -> None:
     with pytest.raises(InputError, match=r"slo\.yaml: objectives\[0\]: is known to Prometheus only"):
         refuse_for_runs(read(objective), source="slo.yaml")
+
+
+def test_goodput_needs_objectives_to_meet() -> None:
+    with pytest.raises(InputError, match=r"meet every other objective; .*allowed: others beside it"):
+        read("{sli: goodput, target: 90%}")

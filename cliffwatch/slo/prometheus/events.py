@@ -14,7 +14,7 @@ from cliffwatch.engines.catalog import Engine, Metric, Series, SliSource
 from cliffwatch.errors import InputError
 from cliffwatch.slo.prometheus.promql import le_pattern, summed, window_s
 from cliffwatch.slo.prometheus.series import engine_rate, labels_of, rate_from_birth
-from cliffwatch.slo.sli import Clock
+from cliffwatch.slo.sli import Clock, Sli
 from cliffwatch.slo.slices import Promql
 from cliffwatch.slo.spec import Objective
 from cliffwatch.slo.watch import Watch
@@ -77,6 +77,10 @@ def events_of(objective: Objective, watch: Watch, *, field: str) -> Events:
     if objective.input_tokens or objective.clock is Clock.INTENDED:
         what = "input_tokens" if objective.input_tokens else "clock"
         raise InputError("is known to load runs only", field=f"{field}.{what}", allowed="objectives without it")
+    if objective.sli is Sli.GOODPUT:
+        message = "is known to load runs only: engines count each objective by itself, not which requests met all"
+        bounds = f"the others alone; where their shares of bad requests add up to at most {1 - objective.target:.4g}, "
+        raise InputError(message, field=f"{field}.sli", value="goodput", allowed=f"{bounds}goodput meets its target")
     if source is None or not source.metrics:
         reason = source.lacking if source else "no metric of it"
         allowed = ", ".join(name for name, one in engine.slis.items() if one.metrics)
