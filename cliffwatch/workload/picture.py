@@ -22,6 +22,7 @@ UNKNOWN = "–"
 LEVELS = " ▁▂▃▄▅▆▇█"
 BAR = 16
 MIX_SHOWN = 8
+NAME_WIDTH = 28
 
 
 def render(preview: Preview) -> RenderableType:
@@ -191,6 +192,7 @@ def _grid_cells(row: GridRow, sizes: list[int], top: int) -> list[RenderableType
 def _mix(preview: Preview, name: str) -> Table:
     """Requests of a mix's largest entries, beside what their weights let expect in 95 of 100 seeds."""
     table = _table(name, "requests", "share", "expected", "95 % of seeds")
+    table.columns[0].max_width = NAME_WIDTH  # a long name gives way, the numbers do not
     parts = sorted(preview.mixes[name], key=lambda part: -part.n)
     for part in parts[:MIX_SHOWN]:
         bounds = UNKNOWN if part.expected.low is None else f"{part.expected.low:,} to {part.expected.high:,}"

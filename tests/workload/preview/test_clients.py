@@ -62,6 +62,11 @@ def test_a_long_mix_is_cut_and_says_how_much_is_left() -> None:
     assert len(figures.mixes["model"]) == 20
 
 
+def test_a_long_name_leaves_the_numbers_whole() -> None:
+    text = drawn(preview(workload(models=[{"name": "m" * 500}, {"name": "b"}])), 80)
+    assert "469 to 531" in text  # 500 of 1,000, give or take 1.96 x sqrt(250) = 30.99
+
+
 def test_turns_of_a_session_share_their_tenant_so_nothing_bounds_their_number() -> None:
     spec = workload(tenants=[{"name": "a"}, {"name": "b"}], sessions={"turns": {"kind": "fixed", "value": 5}})
     part = preview(spec).mixes["tenant"][0]
