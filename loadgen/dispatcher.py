@@ -113,7 +113,7 @@ class Dispatcher:
                     return
                 due_ns = self._t0_ns + planned.intended_ns
                 if self._now_ns() >= due_ns:
-                    gevent.sleep(0)  # behind: answers that wait to be read come first
+                    timer.give_way()  # behind: answers that wait to be read come first
                 timer.wait_until(due_ns)
                 if self._stopping.is_set() or not self._issue(prepared, planned.intended_ns):
                     return
