@@ -9,9 +9,10 @@ import pytest
 from hypothesis import settings
 
 # Generated examples differ from run to run where people work, which finds more; a gate must not depend on luck.
-settings.register_profile("ci", derandomize=True, print_blob=True)
-if os.environ.get("CI"):
-    settings.load_profile("ci")
+settings.register_profile("quick", max_examples=25)
+settings.register_profile("ci", settings.get_profile("quick"), derandomize=True, print_blob=True)
+settings.register_profile("thorough", max_examples=1000)
+settings.load_profile(os.environ.get("CLIFFWATCH_EXAMPLES", "ci" if os.environ.get("CI") else "quick"))
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -7,6 +7,9 @@ shard would hold; outcomes other than `ok` are spread by `failures`.
 
 from __future__ import annotations
 
+import dataclasses
+import shutil
+import tempfile
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -139,22 +142,35 @@ def make_table(rows: int, *, seed: int = 7, failures: float = 0.01, rate: float 
     return pa.Table.from_arrays(arrays, schema=ARROW_SCHEMA)
 
 
-def make_run(
+_templates = tempfile.TemporaryDirectory(prefix="cliffwatch-runs-")
+_made: dict[str, SyntheticRun] = {}
+
+
+def make_run(run_dir: Path, rows: int, *, manifest: Manifest | None = None, **options: Any) -> SyntheticRun:
+    """A run folder of `rows` rows: closed, or live (`state=RunState.RUNNING`) with `parts` parts a worker.
+
+    Options go to `_make_run` and on to `make_table`. What was made before in this process is copied.
+    """
+    manifest = manifest or make_manifest()
+    key = repr((rows, manifest.model_dump_json(), sorted(options.items())))
+    if key not in _made:
+        _made[key] = _make_run(Path(_templates.name, str(len(_made))), rows, manifest, **options)
+    made = _made[key]
+    shutil.copytree(made.dir, run_dir, dirs_exist_ok=True)
+    return dataclasses.replace(made, dir=run_dir)
+
+
+def _make_run(
     run_dir: Path,
     rows: int,
+    manifest: Manifest,
     *,
     state: RunState = RunState.COMPLETE,
     workers: int = 2,
     parts: int = 0,
     partial_reason: str | None = None,
-    manifest: Manifest | None = None,
     **law: Any,
 ) -> SyntheticRun:
-    """A run folder of `rows` rows: closed, or live (`state=RunState.RUNNING`) with `parts` parts a worker.
-
-    Further options go to `make_table`.
-    """
-    manifest = manifest or make_manifest()
     create_run(run_dir, manifest, WORKLOAD_TEXT)
     table = make_table(rows, **law)
     for shard in range(workers):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -115,7 +116,7 @@ class _Seen:
     ids share a bit with others now and then. Only the label of a request hangs on it, not what is sent."""
 
     def __init__(self) -> None:
-        self._bits = bytearray(1 << (_SEEN_BITS - 3))
+        self._bits = mmap.mmap(-1, 1 << (_SEEN_BITS - 3))  # zeros, unlike a bytearray's not written until touched
 
     def leading(self, blocks: tuple[int, ...]) -> int:
         """How many of the first blocks were seen; from now on all of them are."""

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.command import Command
 from tests.servers import engines
 from tests.servers.processes import get_text
 from tests.services.engine.conftest import call, connect, raw_request
@@ -19,10 +20,9 @@ from tests.services.engine.conftest import call, connect, raw_request
 COMMAND = [str(Path(sys.executable).with_name("cliffwatch")), "engine"]
 
 
-def run(*options: str) -> tuple[int, str]:
-    """Exit code and standard error of a command that is expected to end at once."""
-    done = subprocess.run([*COMMAND, *options], capture_output=True, text=True, timeout=30, check=False)
-    return done.returncode, done.stderr
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+    return Command(capsys, monkeypatch)
 
 
 @pytest.mark.parametrize(
@@ -38,19 +38,19 @@ def run(*options: str) -> tuple[int, str]:
         (("--port", "99999"), "--port"),
     ],
 )
-def test_wrong_options_are_named(options: tuple[str, ...], words: str) -> None:
-    code, error = run(*options)
-    assert code == 2
-    assert words in error
-    assert "Traceback" not in error
+def test_wrong_options_are_named(command: Command, options: tuple[str, ...], words: str) -> None:
+    ended = command("engine", *options)
+    assert ended.code == 2
+    assert words in ended.err
+    assert "Traceback" not in ended.err
 
 
-def test_a_taken_port_is_said_and_ends_with_4() -> None:
+def test_a_taken_port_is_said_and_ends_with_4(command: Command) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]
-        code, error = run("--port", str(port))
-    assert code == 4
-    assert f"--port: the port is already taken; got {port}; allowed: a free port, or 0 for any" in error
+        ended = command("engine", "--port", port)
+    assert ended.code == 4
+    assert f"--port: the port is already taken; got {port}; allowed: a free port, or 0 for any" in ended.err
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -1,4 +1,4 @@
-"""`cliffwatch serve` as a process: ports, addresses, folders, and how it ends."""
+"""`cliffwatch serve`: ports, addresses, folders, and how the process ends."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import socket
 import subprocess
 import sys
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.cli.command import Command
 from tests.records.synthetic import SyntheticRun
 
 
@@ -21,12 +23,18 @@ def serve(*arguments: str | Path) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def refusal(*arguments: str | Path) -> str:
-    process = serve(*arguments)
-    output, errors = process.communicate(timeout=60)
-    assert process.returncode == 2, (output, errors)
-    assert "Traceback" not in errors
-    return errors
+@pytest.fixture
+def refusal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """What `cliffwatch serve` says when it refuses its options."""
+    command = Command(capsys, monkeypatch)
+
+    def refused(*arguments: str | Path) -> str:
+        ended = command("serve", *arguments)
+        assert ended.code == 2, ended
+        assert "Traceback" not in ended.err
+        return ended.err
+
+    return refused
 
 
 @pytest.mark.parametrize(("end", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
@@ -48,7 +56,7 @@ def test_serves_on_a_free_port_and_ends_at_a_signal(
     assert process.returncode == code
 
 
-def test_taken_port(root: Path) -> None:
+def test_taken_port(root: Path, refusal: Callable[..., str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         assert re.search(
@@ -56,18 +64,18 @@ def test_taken_port(root: Path) -> None:
         )
 
 
-def test_address_of_another_machine(root: Path) -> None:
+def test_address_of_another_machine(root: Path, refusal: Callable[..., str]) -> None:
     assert "--host: is not of this machine" in refusal("--runs", root, "--host", "192.0.2.1", "--port", "0")
 
 
-def test_host_that_does_not_resolve(root: Path) -> None:
+def test_host_that_does_not_resolve(root: Path, refusal: Callable[..., str]) -> None:
     assert "--host: cannot be resolved" in refusal("--runs", root, "--host", "no such host", "--port", "0")
 
 
-def test_folder_that_is_not_there(tmp_path: Path) -> None:
+def test_folder_that_is_not_there(tmp_path: Path, refusal: Callable[..., str]) -> None:
     assert re.search(r"absent: --runs: cannot be read", refusal("--runs", tmp_path / "absent", "--port", "0"))
 
 
-def test_slo_file_that_is_faulty(root: Path, tmp_path: Path) -> None:
+def test_slo_file_that_is_faulty(root: Path, tmp_path: Path, refusal: Callable[..., str]) -> None:
     (tmp_path / "slo.yaml").write_text("name: x\nobjectives: []", encoding="utf-8")
     assert "slo.yaml: objectives" in refusal("--runs", root, "--slo", tmp_path / "slo.yaml", "--port", "0")
