@@ -95,17 +95,17 @@ def _slo(slo: SloStatus) -> Iterator[RenderableType]:
     notes: dict[str, list[str]] = {}
     for one in slo.objectives:
         for note in one.notes:
-            notes.setdefault(note, []).append(one.one.objective.label)
+            notes.setdefault(note, []).append(one.one.promise.label)
     for note, whose in notes.items():
         yield Text(f"note: {'; '.join(whose)}: {note}", "dim")
 
 
 def _row(one: ObjectiveStatus, group: GroupStatus) -> list[Text]:
-    objective = one.one.objective
+    promise = one.one.promise
     sure = "" if group.low is None else f" ({interval(group.low, group.high)})"
     few = FEW if group.enough is False else ""
     cells: list[str | Text] = [
-        f"{objective.label}, {target(objective.target)}",
+        f"{promise.label}, {target(promise.target)}",
         ", ".join(group.labels.values()) or "all",
         _state(group.state),
         f"{attained(group.attainment)}{sure}{few}",

@@ -98,7 +98,7 @@ def history(name: str, grid: Grid, objectives: Sequence[ObjectiveHistory]) -> Hi
         objectives=[
             HistoryObjective(
                 objective=one.one.id,
-                label=one.one.objective.label,
+                label=one.one.promise.label,
                 limits={alert.pair.long_s: float(alert.factor) for alert in one.one.terms.alerts},
                 groups=[
                     HistoryGroup(

@@ -83,12 +83,12 @@ def slo_document(slo: SloStatus) -> SloDocument:
 
 
 def _objective(one: ObjectiveStatus) -> ObjectiveDocument:
-    objective = one.one.objective
+    promise = one.one.promise
     return ObjectiveDocument(
         objective=one.one.id,
-        label=objective.label,
+        label=promise.label,
         state=one.state,
-        target=objective.target,
+        target=promise.target,
         period_s=one.one.terms.period_s,
         needed_events=one.one.terms.needed,
         recorded=one.recorded,

@@ -8,17 +8,19 @@ from dataclasses import dataclass, field
 
 from cliffwatch.engines.catalog import Metric
 from cliffwatch.slo.live.asks import SLOW_KEEP_S, Answer, Ask, Series, instant
-from cliffwatch.slo.live.status import Evidence, Flow
+from cliffwatch.slo.live.status import Evidence, Flow, a_share
 from cliffwatch.slo.live.watched import Watched
 from cliffwatch.slo.prometheus.calendar import today
-from cliffwatch.slo.prometheus.events import is_edge
+from cliffwatch.slo.prometheus.events import in_unit, is_edge
 from cliffwatch.slo.prometheus.promql import any_of, selector, window_text
 from cliffwatch.slo.watch import Watch
 
 _TILE_S = 300  # windows of 5 minutes end to end cover a period without a gap
 _HOUR_S = 3_600  # the longest window that is recorded from raw series, not as an average of records
+_ONE = 1.001  # beyond what extrapolation does to both sides of a ratio
 _TAG = "cliffwatch_what"
-_RECORD = re.compile(r"cliffwatch_slo:(events|bad):rate([0-9]+)([smhd])$")
+_RECORD = re.compile(r"cliffwatch_slo:(events:rate|bad:rate|bad:ratio)([0-9]+)([smhd])$")
+_WHAT = {"events:rate": "events", "bad:rate": "bad", "bad:ratio": "ratio"}
 _UNIT_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 Group = tuple[tuple[str, str], ...]
@@ -26,12 +28,14 @@ Group = tuple[tuple[str, str], ...]
 
 @dataclass(slots=True)
 class Found:
-    """What was found of one objective, by group: rates by (what, window), ratio and events of the period."""
+    """What was found of one objective, by group: rates by (what, window), ratios by window; those of the period."""
 
     rates: dict[Group, dict[tuple[str, int], float]] = field(default_factory=dict)
+    ratios: dict[Group, dict[int, float]] = field(default_factory=dict)
     period_bad_ratio: dict[Group, float] = field(default_factory=dict)
     period_events: dict[Group, float] = field(default_factory=dict)
     without_edge: dict[Group, set[str]] = field(default_factory=dict)
+    over_one: bool = False  # more bad events than events
 
     def groups(self) -> list[Group]:
         """Every group of which anything is known, in order."""
@@ -41,7 +45,7 @@ class Found:
         """What the status of a group is told from."""
         rates = self.rates.get(group, {})
         windows = {
-            window: Flow(events, bad)
+            window: Flow(events, bad, self.ratios.get(group, {}).get(window))
             for (what, window), events in rates.items()
             if what == "events" and (bad := rates.get(("bad", window))) is not None
         }
@@ -67,10 +71,10 @@ def period_ask(names: Collection[str], watch: Watch) -> Ask:
     return instant(f"sum_over_time({base}[{watch.range_text}:5m]) * {_TILE_S}{so_far}", keep_s=SLOW_KEEP_S)
 
 
-def edges_ask(one: Watched, metric: Metric) -> Ask:
+def edges_ask(watch: Watch, metric: Metric) -> Ask:
     """The bucket edges that each instance has."""
-    labels = ", ".join(dict.fromkeys(["instance", "le", *one.watch.group_by]))
-    series = selector(f"{metric.name}_bucket", one.watch.match)
+    labels = ", ".join(dict.fromkeys(["instance", "le", *watch.group_by]))
+    series = selector(f"{metric.name}_bucket", watch.match)
     return instant(f"group by ({labels}) ({series})", keep_s=SLOW_KEEP_S)
 
 
@@ -94,10 +98,14 @@ def take_records(answer: Answer, objectives: Mapping[tuple[str, str], Watched]) 
         name, group = series.labels.get("__name__", ""), group_of(one, series.labels)
         own = found.setdefault(key, Found())
         if name == f"cliffwatch_slo:bad:ratio{one.watch.period_text}":
-            own.period_bad_ratio[group] = series.value
+            own.period_bad_ratio[group] = a_share(series.value)
+            own.over_one |= series.value > _ONE
         elif read := _RECORD.match(name):
-            what, count, unit = read.groups()
-            _add(own, group, (what, int(count) * _UNIT_S[unit]), series.value)
+            what, window_s = _WHAT[read[1]], int(read[2]) * _UNIT_S[read[3]]
+            if what == "ratio":
+                own.ratios.setdefault(group, {})[window_s] = series.value
+            else:
+                _add(own, group, (what, window_s), series.value)
     return found
 
 
@@ -129,12 +137,13 @@ def take_raw_period(one: Watched, answer: Answer, found: Found) -> None:
         found.period_events[group] = flow.events_per_s * one.terms.period_s
         if (ratio := flow.bad_ratio) is not None:
             found.period_bad_ratio[group] = ratio
+            found.over_one |= flow.bad_per_s > flow.events_per_s * _ONE
 
 
 def take_edges(one: Watched, answer: Answer, found: Found) -> None:
     """Note the instances that lack the threshold's bucket edge."""
-    threshold = one.threshold
-    assert threshold is not None  # noqa: S101  asked of latency objectives only
+    assert one.threshold_s is not None and one.metric is not None  # noqa: S101  asked of latency objectives only
+    threshold = in_unit(one.threshold_s, one.metric)
     edges: dict[tuple[Group, str], list[float]] = {}
     for series in answer.series:
         place = (group_of(one, series.labels), series.labels.get("instance", ""))

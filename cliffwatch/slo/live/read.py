@@ -112,7 +112,7 @@ class _Session:
                 else:
                     self._notes[key].append("attainment and budget of a calendar's period need the compiled rules")
             if one.metric is not None:
-                yield ("edges", key), queries.edges_ask(one, one.metric)
+                yield ("edges", key), queries.edges_ask(one.watch, one.metric)
 
     def take(self, step: str, key: Key, reply: Reply) -> None:
         try:
@@ -129,6 +129,8 @@ class _Session:
         groups = tuple(group_status(dict(group), found.evidence(group), one.terms) for group in found.groups()) or (
             group_status({}, Evidence({}), one.terms),
         )
+        if found.over_one:
+            self._notes[key].append("more bad events than events were counted: both sides do not count the same thing")
         notes = (*self._notes[key], *_edge_notes(one, found), *one.events.notes)
         return ObjectiveStatus(one, worst(group.state for group in groups), groups, key in self._recorded, notes)
 
@@ -149,10 +151,10 @@ _WITHOUT = {
 
 def _edge_notes(one: Watched, found: Found) -> list[str]:
     lacking = sorted({instance for instances in found.without_edge.values() for instance in instances})
-    if not lacking or one.objective.threshold is None:
+    if not lacking or one.threshold_s is None:
         return []
     shown = ", ".join(lacking[:5]) + (f" and {len(lacking) - 5} more" if len(lacking) > 5 else "")
-    edge = format_seconds(one.objective.threshold)
+    edge = format_seconds(one.threshold_s)
     return [f"no bucket edge at {edge} on {shown}: their events count by the next lower edge, or not at all"]
 
 

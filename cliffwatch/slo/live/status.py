@@ -32,17 +32,25 @@ class State(StrEnum):
 _RANK = {state: rank for rank, state in enumerate(State)}
 
 
+def a_share(ratio: float) -> float:
+    """Within 0 and 1: both sides of a ratio are extrapolated, and a file's own PromQL may count more bad than all."""
+    return min(1.0, max(0.0, ratio))
+
+
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """Events and bad events a second, averaged over a window."""
+    """Events and bad events a second, averaged over a window; their recorded ratio, which of a composite is its own."""
 
     events_per_s: float
     bad_per_s: float
+    recorded_ratio: float | None = None
 
     @property
     def bad_ratio(self) -> float | None:
         """Share of bad events; None without any event."""
-        return min(1.0, self.bad_per_s / self.events_per_s) if self.events_per_s > 0 else None
+        if self.events_per_s <= 0:
+            return None
+        return a_share(self.bad_per_s / self.events_per_s if self.recorded_ratio is None else self.recorded_ratio)
 
 
 @dataclass(frozen=True, slots=True)

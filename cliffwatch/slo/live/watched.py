@@ -11,10 +11,12 @@ from cliffwatch.engines.catalog import Metric
 from cliffwatch.errors import InputError
 from cliffwatch.slo.live.status import Terms
 from cliffwatch.slo.prometheus.alerts import least_bad
-from cliffwatch.slo.prometheus.events import Events, in_unit
-from cliffwatch.slo.prometheus.rules import Source, burn_alerts, sources_of, watch_of
+from cliffwatch.slo.prometheus.events import Events
+from cliffwatch.slo.prometheus.promise import Promise
+from cliffwatch.slo.prometheus.rules import Source, burn_alerts, composites_of, sources_of, watch_of
 from cliffwatch.slo.spec import Objective, SloFile, load_slo
 from cliffwatch.slo.watch import Watch
+from cliffwatch.stats.percentile import sample_needs
 
 NEEDS_RULES = "no record of it is there, and without the compiled rules it cannot be told"
 _HOUR_S = 3_600
@@ -22,49 +24,64 @@ _HOUR_S = 3_600
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """One objective of one file.
+    """One objective, or one composite of some, of one file.
 
     Attributes:
         id: the label `objective` of its records.
-        metric: the histogram that its threshold is an edge of; None where it has none.
+        threshold_s: of a latency objective; `metric` is then the histogram that has it as an edge.
         raw: its events can be told from raw series as exactly as from records: no record comes before them, and
             nothing is left out of them by time.
     """
 
     slo: str
     id: str
-    objective: Objective
+    promise: Promise
     watch: Watch
     events: Events
     terms: Terms
-    metric: Metric | None
-    raw: bool
-
-    @property
-    def threshold(self) -> float | None:
-        """In the metric's own unit; None for an objective without one."""
-        seconds = self.objective.threshold
-        return None if seconds is None or self.metric is None else in_unit(seconds, self.metric)
+    threshold_s: float | None = None
+    metric: Metric | None = None
+    raw: bool = False
 
 
 def watched(slo: SloFile, *, source: str) -> tuple[Watched, ...]:
-    """Every objective of a file. Raises InputError, as `compile_rules` does, for what cannot be watched."""
+    """Every objective of a file, then its composites that promise something of their own.
+
+    Raises InputError, as `compile_rules` does, for what cannot be watched.
+    """
     watch = watch_of(slo, source=source)
-    return tuple(_watched(slo.name, watch, *one) for one in sources_of(slo, source=source))
+    objectives = [_objective(slo.name, watch, *one) for one in sources_of(slo, source=source)]
+    composites = [
+        Watched(slo.name, one.name, promise, watch, Events("", "", "composite"), _terms(promise, watch))
+        for one, promise in composites_of(slo, watch, source=source)
+        if promise is not None
+    ]
+    return (*objectives, *composites)
 
 
-def _watched(name: str, watch: Watch, objective: Objective, source: Source) -> Watched:
+def _objective(name: str, watch: Watch, objective: Objective, source: Source) -> Watched:
     events = source.events
-    metric = None if objective.threshold is None else watch.catalog.metric(events.metric)
-    terms = Terms(
-        target=Decimal(repr(objective.target)),
-        period_s=round(watch.period),
-        needed=objective.needed,
-        min_bad_events=least_bad(objective, watch),
-        alerts=tuple(burn_alerts(objective, watch)),
+    return Watched(
+        slo=name,
+        id=source.labels["objective"],
+        promise=objective,
+        watch=watch,
+        events=events,
+        terms=_terms(objective, watch),
+        threshold_s=objective.threshold,
+        metric=None if objective.threshold is None else watch.catalog.metric(events.metric),
+        raw=not source.rules and events.raw_up_to_s >= _HOUR_S,
     )
-    raw = not source.rules and events.raw_up_to_s >= _HOUR_S
-    return Watched(name, source.labels["objective"], objective, watch, events, terms, metric, raw)
+
+
+def _terms(promise: Promise, watch: Watch) -> Terms:
+    return Terms(
+        target=Decimal(repr(promise.target)),
+        period_s=round(watch.period),
+        needed=sample_needs(promise.target).sure,
+        min_bad_events=least_bad(promise, watch),
+        alerts=tuple(burn_alerts(promise, watch)),
+    )
 
 
 def load_watched(paths: Sequence[str | Path]) -> dict[str, tuple[Watched, ...]]:

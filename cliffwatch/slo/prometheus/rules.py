@@ -14,6 +14,7 @@ from typing import Any
 
 from cliffwatch.errors import InputError
 from cliffwatch.slo.burn import STANDARD_PAIRS, BurnAlert, burn_alert, error_budget
+from cliffwatch.slo.composite import Composite
 from cliffwatch.slo.prometheus.alerts import burn_rule, percent
 from cliffwatch.slo.prometheus.calendar import period_sums
 from cliffwatch.slo.prometheus.composite import composite_rules
@@ -66,9 +67,24 @@ def _series(groups: list[dict[str, Any]], watch: Watch) -> str:
 
 
 def _composites(slo: SloFile, watch: Watch, *, source: str) -> list[dict[str, Any]]:
-    """A group for each composite. Raises InputError for one of what is not there, or does not go together."""
-    ids = {objective_id(one): one for one in slo.objectives}
+    """A group for each composite."""
     groups: list[dict[str, Any]] = []
+    for one, promise in composites_of(slo, watch, source=source):
+        labels = {"slo": slo.name, "objective": one.name}
+        parts = [{**labels, "objective": name} for name in one.of]
+        alerts = [] if promise is None else burn_alerts(promise, watch)
+        burns = [burn_rule(slo, watch, promise, labels, alert) for alert in alerts if promise is not None]
+        rules = [*composite_rules(one, watch, labels, parts, alerts), *burns]
+        groups.append({"name": f"{slo.name}-{one.name}", "rules": rules})
+    return groups
+
+
+def composites_of(slo: SloFile, watch: Watch, *, source: str) -> Iterator[tuple[Composite, Promise | None]]:
+    """Each composite with what it promises itself (None: its parts do).
+
+    Raises InputError for one of what is not there, or does not go together.
+    """
+    ids = {objective_id(one): one for one in slo.objectives}
     for number, one in enumerate(watch.composites):
         place = {"file": source, "field": f"watch.composites[{number}]"}
         if one.name in ids or any(one.name == other.name for other in watch.composites[:number]):
@@ -78,14 +94,7 @@ def _composites(slo: SloFile, watch: Watch, *, source: str) -> list[dict[str, An
         slices = {ids[name].slices is None: ids[name].slices for name in one.of}
         if len(slices) > 1:
             raise InputError("mixes slices and events", **place, allowed="objectives of one kind")
-        labels = {"slo": slo.name, "objective": one.name}
-        parts = [{**labels, "objective": name} for name in one.of]
-        promise = None if one.target is None else _Composed(one.name, one.target, next(iter(slices.values())))
-        alerts = [] if promise is None else burn_alerts(promise, watch)
-        burns = [burn_rule(slo, watch, promise, labels, alert) for alert in alerts if promise is not None]
-        rules = [*composite_rules(one, watch, labels, parts, alerts), *burns]
-        groups.append({"name": f"{slo.name}-{one.name}", "rules": rules})
-    return groups
+        yield one, None if one.target is None else _Composed(one.name, one.target, next(iter(slices.values())))
 
 
 @dataclass(frozen=True, slots=True)

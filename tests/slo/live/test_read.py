@@ -13,7 +13,7 @@ from cliffwatch.errors import InputError, UnreachableError
 from cliffwatch.slo.live.read import SloStatus, read_status
 from cliffwatch.slo.live.status import State
 from cliffwatch.slo.live.watched import Watched, load_watched, slo_files
-from tests.slo.live.records import SLO, records
+from tests.slo.live.records import SLO, WINDOWS, records
 from tests.slo.live.scripted import Scripted, serving, vector
 
 Files = dict[str, tuple[Watched, ...]]
@@ -163,3 +163,35 @@ def test_folders_of_files_and_names_that_stand_twice(tmp_path: Path) -> None:
     (tmp_path / "none").mkdir()
     with pytest.raises(InputError, match="holds no SLO file"):
         slo_files([tmp_path / "none"])
+
+
+def test_more_bad_events_than_events_are_said(files: Files, server: Scripted) -> None:
+    server.script = records(1.5)
+    (objective,) = read(files, server).objectives
+    assert objective.groups[0].attainment == 0
+    assert any("more bad events than events" in note for note in objective.notes)
+
+
+def test_a_composite_burns_by_its_own_ratio(tmp_path: Path, server: Scripted) -> None:
+    """Of two parts, weighted alike, one without a bad event and one with 40 %: 20 % bad, whatever their traffic."""
+    text = """\
+name: chat
+objectives:
+  - {sli: ttft, threshold: 2.5s, target: 99%}
+  - {sli: e2e, threshold: 60s, target: 99%}
+watch:
+  engine: vllm
+  composites: [{name: both, of: [ttft-2.5s-99pct, e2e-60s-99pct], target: 99%}]
+"""
+    (tmp_path / "both.yaml").write_text(text)
+    own = {"slo": "chat", "objective": "both"}
+    values = (("events:rate", 100), ("bad:rate", 1), ("bad:ratio", 0.2))
+    series = [
+        ({"__name__": f"cliffwatch_slo:{what}{window}", **own}, value) for window in WINDOWS for what, value in values
+    ]
+    whole = records(0.0)
+    server.script = lambda path, query: (200, vector(*series)) if query.startswith("{__name__") else whole(path, query)
+    (slo,) = read_status(load_watched([tmp_path / "both.yaml"]), Prometheus(server.url).ask_all).slos
+    composite = slo.objectives[-1]
+    assert (composite.one.id, composite.state) == ("both", State.BURNING)
+    assert composite.groups[0].burns[0].long.burn_rate == pytest.approx(20)
