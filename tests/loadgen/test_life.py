@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from cliffwatch.records.manifest import RunState, read_manifest
 from tests.loadgen.fleet import logging_server, served_ids, write_workload
 from tests.loadgen.scripted import Served
 from tests.loadgen.test_run import balanced, start, workers_of
+from tests.servers.processes import get_text
 
 pytestmark = pytest.mark.integration
 
@@ -37,6 +40,16 @@ def key_file(folder: Path) -> Path:
     path.touch(mode=0o600)
     path.write_text("a-key-of-which-nobody-outside-this-test-knows")
     return path
+
+
+def requests_counted(process: subprocess.Popen[str], port: int) -> Iterator[float]:
+    """What each scrape of a run's live metrics says, until the run is over."""
+    while process.poll() is None:
+        with suppress(OSError):
+            text = get_text(f"http://127.0.0.1:{port}/metrics")
+            values = re.findall(r"^cliffwatch_client_requests_total{.*} (\S+)$", text, re.MULTILINE)
+            yield sum(map(float, values))
+        time.sleep(0.3)
 
 
 def sent_under_way(server: Served, count: int) -> bool:
@@ -116,23 +129,28 @@ def test_a_worker_that_joins_late_is_told_its_part_and_takes_over_a_dead_ones(se
 
 
 def test_another_master_takes_the_run_and_its_workers_over(server, tmp_path):
-    """The worker goes on for as long as its lease lasts, then holds; the new master is there within that time."""
+    """The worker goes on for as long as its lease lasts, then holds; the new master is there within that time. It shows
+    live metrics, which the first one did not: in the last scrape every request counts, whoever sent it."""
     bind = ("--bind", f"127.0.0.1:{free_port(0)}", "--link-key-file", key_file(tmp_path))
     workload = write_workload(tmp_path, "{kind: constant, rate: 20}", requests=600, max_lag="20s")
     process = begin(server, workload, tmp_path, "--workers", 1, "--expect", 1, *bind)
     lent = start("--master", bind[1], "--workers", 1, *bind[2:])
     assert sent_under_way(server, 60)
+    port = free_port(0)
     process.kill()  # and with it its own worker
     process.communicate()
     second = start(
-        "--resume", tmp_path / "run", "--workers", 1, *bind, "--no-report", "--on-worker-loss", "redistribute"
-    )
+        "--resume", tmp_path / "run", "--workers", 1, *bind, "--no-report", "--on-worker-loss", "redistribute",
+        "--metrics", port, "--metrics-linger", "20s",
+    )  # fmt: skip
+    counted = list(requests_counted(second, port))
     _, err = second.communicate(timeout=90)
     lent.communicate(timeout=30)
     counts, manifest = balanced(tmp_path / "run"), read_manifest(tmp_path / "run")
     assert counts.get("ok", 0) + counts.get("late", 0) + counts.get("cancelled", 0) + counts.get("lost", 0) == 600
     assert counts["ok"] > 590, (counts, err)
     assert set(served_ids(server).values()) == {1}
+    assert counted == sorted(counted) and counted[-1] == 600
     assert manifest.workers[0].state != manifest.workers[1].state
     assert {worker.state for worker in manifest.workers} == {"finished", "handed over"}
     assert any("another one went on" in text for text in manifest.warnings)
