@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,6 +12,7 @@ from cliffwatch.errors import InputError, UnreachableError
 DEADLINE_S = 300
 _FETCHED = Path(".tools/prometheus/bin/promtool")  # where `make` puts it, beside the project
 _LEAST = "2.42"
+_VERSION = re.compile(r"promtool, version (\d+\.\d+[.\d]*)")
 
 
 def find_promtool(given: str) -> str:
@@ -43,10 +45,13 @@ class PromtoolTests:
         return path
 
     def version(self) -> str:
-        """Such as `3.5.0`; `unknown` where it does not say."""
+        """Such as `3.5.0`. Raises InputError for a program that is no promtool."""
         done = self._run("--version")
-        words = (done.stdout + done.stderr).split()
-        return words[words.index("version") + 1].split("+")[0] if "version" in words[:-1] else "unknown"
+        if found := _VERSION.search(done.stdout + done.stderr):
+            return found[1]
+        raise InputError(
+            "is no promtool", field="--promtool", value=self._program, allowed=f"promtool {_LEAST} or newer"
+        )
 
     def check(self) -> None:
         """Raises InputError where promtool refuses the rules."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -102,3 +103,26 @@ def test_compile_refuses_forms_and_files_it_cannot_make_rules_of(watched: Path, 
         preset = command("slo", "compile", name)
         assert (preset.code, preset.out) == (2, "")
         assert f"{name}: watch: is missing; allowed: watch: " in preset.err
+
+
+def test_testing_needs_promtool(
+    watched: Path, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    absent = command("slo", "test", watched)
+    assert absent.code == 4
+    assert "promtool: is not on this machine; allowed: promtool 2.42 or newer" in absent.err
+    for program, says in (("nothing", "is no program"), (sys.executable, "is no promtool")):
+        ended = command("slo", "test", watched, "--promtool", program)
+        assert (ended.code, ended.out) == (2, "")
+        assert f"--promtool: {says}" in ended.err
+
+
+def test_testing_refuses_files_and_folders_that_cannot_be_used(watched: Path, command: Command) -> None:
+    assert "watch: is missing" in command("slo", "test", "chat").err
+    folder = command("slo", "test", watched, "--promtool", sys.executable, "--out", watched)
+    assert (folder.code, folder.out) == (2, "")
+    assert f"{watched}: cannot be made: " in folder.err
+    rules = command("slo", "test", watched, "--rules", watched / "none.yml")
+    assert (rules.code, rules.out) == (2, "")

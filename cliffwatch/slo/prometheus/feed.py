@@ -66,8 +66,8 @@ def why_not_fed(objective: Objective) -> str | None:
     """Why the objective's events cannot be made up; None where they can."""
     if objective.promql is not None:
         return "what series the file's own PromQL counts is not known"
-    if objective.slices is not None:
-        return "it counts slices of time, not events"
+    if objective.sli is Sli.THROUGHPUT:
+        return "it counts tokens of slices, not events"
     return None
 
 

@@ -15,16 +15,15 @@ from cliffwatch.slo.prometheus.rules import burn_alerts, objective_id
 from cliffwatch.slo.prometheus.scenarios import (
     TABLE_SHARES,
     Check,
-    Promise,
     Sample,
     Scenario,
-    compared,
-    enough_events,
     scenarios,
     table_name,
 )
 from cliffwatch.slo.prometheus.suite import Subject, by_step, document, failures, first_time, first_times, question
+from cliffwatch.slo.prometheus.terms import Terms, enough_events
 from cliffwatch.slo.sli import Sli
+from cliffwatch.slo.slices import Slices
 from cliffwatch.slo.spec import Objective, SloFile
 from cliffwatch.slo.watch import Watch
 from cliffwatch.units import format_seconds
@@ -100,36 +99,42 @@ def prove(slo: SloFile, watch: Watch, objective: Objective, promtool: Promtool) 
     if (why := why_not_fed(objective)) is not None:
         return Proof(objective, objective_id(objective), tuple(burn_alerts(objective, watch)), unproven=why)
     subject = Subject(feed_of(objective, watch), slo.name, objective_id(objective))
-    promise = _promise(objective, watch)
-    all_of_them = scenarios(promise)
+    terms = _terms(objective, watch)
+    all_of_them = scenarios(terms)
     misses: list[Miss] = []
     for step, some in by_step(all_of_them).items():
         stem = f"{slo.name}-{subject.objective}-every-{step}m"
         output = promtool.test(f"{stem}.test.yml", test_file(document(promtool.rule_file, step, some, subject)))
         misses += _misses(stem, step, some, subject, output, promtool)
-    table = tuple(_cells(promise, misses))
-    return Proof(objective, subject.objective, promise.alerts, table, tuple(all_of_them), tuple(misses))
+    table = tuple(_cells(terms, misses))
+    return Proof(objective, subject.objective, terms.alerts, table, tuple(all_of_them), tuple(misses))
 
 
-def _promise(objective: Objective, watch: Watch) -> Promise:
+def _terms(objective: Objective, watch: Watch) -> Terms:
     alerts = tuple(burn_alerts(objective, watch))
-    return Promise(
+    return Terms(
         alerts,
         error_budget(Decimal(repr(objective.target))),
         enough_events(alerts, watch.min_bad_events),
         failures_counted=objective.sli is Sli.AVAILABILITY,
         absence_told="running" in watch.catalog.signals,
         instances="instance" not in watch.match,
-        from_records=watch.exclude.sleeping,
+        from_records=watch.exclude.sleeping and objective.slices is None,
+        slices=None if objective.slices is None else _slices(objective.slices),
     )
 
 
-def _cells(promise: Promise, misses: Sequence[Miss]) -> Iterator[Cell]:
+def _slices(slices: Slices) -> tuple[int, Decimal]:
+    assert slices.share is not None  # noqa: S101  the SLO file's own check: throughput has none, and is not fed
+    return round(slices.length / 60), 1 - Decimal(repr(slices.share))
+
+
+def _cells(terms: Terms, misses: Sequence[Miss]) -> Iterator[Cell]:
     wrong = {(miss.scenario, miss.about) for miss in misses}
     for share in TABLE_SHARES:
-        for alert in promise.alerts:
-            above, name = compared(share, alert), alert_name(alert.pair)
-            after_s = alert.fires_after_s(float(share)) if above > 0 else None
+        for alert in terms.alerts:
+            above, name = terms.compared(share, alert), alert_name(alert.pair)
+            after_s = terms.fires_after_s(share, alert) if above > 0 else None
             confirmed = (table_name(share, alert if above > 0 else None), name) not in wrong
             yield Cell(share, name, after_s, confirmed if above else None)
 

@@ -8,7 +8,7 @@ Prometheus 2 counts both ends of a range, Prometheus 3 only the later one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise
@@ -17,6 +17,7 @@ from math import ceil, floor
 from cliffwatch.slo.burn import BurnAlert
 from cliffwatch.slo.prometheus.alerts import alert_name
 from cliffwatch.slo.prometheus.feed import Phase, Pod
+from cliffwatch.slo.prometheus.terms import UNDER, Terms
 
 TABLE_SHARES = tuple(Decimal(text) for text in ("0.01", "0.02", "0.05", "0.2", "1"))
 ABSENT_ALERT = "EngineMetricsAbsent"
@@ -24,9 +25,7 @@ ABSENT_ALERT = "EngineMetricsAbsent"
 _STEPS_A_WINDOW = 72
 _MINUTE_S = 60
 _RECORD_MINUTES = 5
-_UNDER, _OVER = Decimal("0.98"), Decimal("1.02")
-_TIE = Decimal("1e-6")  # nearer to a threshold than this, floats decide
-_LEAST_BAD = 10_000  # a minute, at the lowest threshold, so that rounding to whole events changes no share by much
+_OVER = Decimal("1.02")  # of a threshold: it fires
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,53 +68,10 @@ class Scenario:
         return (*self.checks, *self.samples)
 
 
-@dataclass(frozen=True, slots=True)
-class Promise:
-    """What scenarios depend on.
-
-    Attributes:
-        alerts: from the fastest burn to the slowest.
-        events: a minute.
-        failures_counted: bad events have series of their own, which appear with the first of them.
-        absence_told: an alert tells that the engine's metrics are missing.
-        instances: there may be more than one.
-        from_records: even the shortest pair's long window is made of 5-minute records, which tell up to 5 minutes late.
-    """
-
-    alerts: tuple[BurnAlert, ...]
-    budget: Decimal
-    events: Decimal
-    failures_counted: bool
-    absence_told: bool
-    instances: bool
-    from_records: bool = False
-
-    @property
-    def quiet_share(self) -> Decimal:
-        """Bad events that no alert minds."""
-        return self.whole(_UNDER * min(alert.ratio for alert in self.alerts))
-
-    def whole(self, share: Decimal) -> Decimal:
-        """The nearest share that is a whole number of events a minute: a sum of fractions may seem to run backwards."""
-        return (self.events * share).to_integral_value() / self.events
-
-    def phase(self, minutes: int, share: Decimal = Decimal(0), *, restarted: bool = False) -> Phase:
-        return Phase(minutes, self.events, self.events * share, restarted=restarted)
-
-    def silent(self, minute: int) -> tuple[Check, ...]:
-        return tuple(Check(minute, alert_name(alert.pair), firing=False) for alert in self.alerts)
-
-
-def enough_events(alerts: Sequence[BurnAlert], min_bad_events: int) -> Decimal:
-    """Events a minute, a power of ten: with the least share that fires there are bad events enough for any alert."""
-    least = min(alert.ratio for alert in alerts)
-    return Decimal(1).scaleb(ceil((max(_LEAST_BAD, min_bad_events) / least).log10()))
-
-
-def scenarios(promise: Promise) -> list[Scenario]:
+def scenarios(terms: Terms) -> list[Scenario]:
     """Everything that is tested, the table of firing times first."""
-    return [*_table(promise), *_around_thresholds(promise), *_slow_burn(promise), *_without_alert(promise),
-            _recovery(promise)]  # fmt: skip
+    return [*_table(terms), *_around_thresholds(terms), *_slow_burn(terms), *_without_alert(terms),
+            _recovery(terms)]  # fmt: skip
 
 
 def table_name(share: Decimal, alert: BurnAlert | None = None) -> str:
@@ -124,30 +80,29 @@ def table_name(share: Decimal, alert: BurnAlert | None = None) -> str:
     return f"{percent}, {alert_name(alert.pair)}" if alert else f"{percent}, for ever"
 
 
-def _table(promise: Promise) -> Iterator[Scenario]:
+def _silent(terms: Terms, minute: int) -> tuple[Check, ...]:
+    return tuple(Check(minute, alert_name(alert.pair), firing=False) for alert in terms.alerts)
+
+
+def _table(terms: Terms) -> Iterator[Scenario]:
     for share in TABLE_SHARES:
-        firing = [alert for alert in promise.alerts if compared(share, alert) > 0]
+        firing = [alert for alert in terms.alerts if terms.compared(share, alert) > 0]
         for alert in firing:
-            yield _onset(promise, table_name(share, alert), share, alert)
-        if len(firing) < len(promise.alerts):
-            yield _steady(promise, table_name(share), share)
+            yield _onset(terms, table_name(share, alert), share, alert)
+        if len(firing) < len(terms.alerts):
+            yield _steady(terms, table_name(share), share)
 
 
-def compared(share: Decimal, alert: BurnAlert) -> int:
-    """Above (1), below (-1) or at (0) the share from which an alert fires; at it, rounding decides."""
-    if abs(share - alert.ratio) <= _TIE * alert.ratio:
-        return 0
-    return 1 if share > alert.ratio else -1
-
-
-def _onset(promise: Promise, name: str, share: Decimal, alert: BurnAlert) -> Scenario:
+def _onset(terms: Terms, name: str, share: Decimal, alert: BurnAlert) -> Scenario:
     """As long clean as the alert looks back, then a constant share of bad events."""
     long = alert.pair.long_s // _MINUTE_S
     step = max(1, long // _STEPS_A_WINDOW)
-    expected_s = alert.fires_after_s(float(share))
+    expected_s = terms.fires_after_s(share, alert)
     assert expected_s is not None  # noqa: S101  asked only for alerts that fire
-    before, after = _steps_around(expected_s / _MINUTE_S / step, step / long)
-    after += _RECORD_MINUTES if promise.from_records and step < _RECORD_MINUTES else 0
+    _, after = _steps_around(expected_s / _MINUTE_S / step, step / long)
+    windows_s = expected_s - terms.turns_after_s(share)  # seen at some steps only, a slice may turn at an earlier one
+    before, _ = _steps_around(windows_s / _MINUTE_S / step, step / long)
+    after += _RECORD_MINUTES if terms.from_records and step < _RECORD_MINUTES else 0
     names = alert_name(alert.pair)
     checks = [
         Check(long + before * step, names, firing=False, expected_s=expected_s),
@@ -155,14 +110,14 @@ def _onset(promise: Promise, name: str, share: Decimal, alert: BurnAlert) -> Sce
     ]
     checks += [
         Check(long + after * step, alert_name(other.pair), firing=False)
-        for other in promise.alerts
-        if compared(share, other) < 0
+        for other in terms.alerts
+        if terms.compared(share, other) < 0
     ]
     percent = f"{(share * 100).normalize():f}"
     return Scenario(
         name,
         f"{long} clean minutes, then {percent} % of the events are bad",
-        (Pod((promise.phase(long), promise.phase(after * step, share))),),
+        (Pod((terms.phase(long), terms.phase(after * step, share))),),
         tuple(checks),
         step=step,
         onset=long,
@@ -174,97 +129,112 @@ def _steps_around(at: float, tolerance: float) -> tuple[int, int]:
     return max(0, ceil(at * (1 - tolerance)) - 1), floor(at * (1 + tolerance)) + 1
 
 
-def _steady(promise: Promise, name: str, share: Decimal) -> Scenario:
+def _steady(terms: Terms, name: str, share: Decimal) -> Scenario:
     """Nothing but this share since the first event, as every window has it in the end: 90 minutes say for ever."""
     checks = tuple(
         Check(90, alert_name(alert.pair), firing=above > 0)
-        for alert in promise.alerts
-        if (above := compared(share, alert))
+        for alert in terms.alerts
+        if (above := terms.compared(share, alert))
     )
     percent = f"{(share * 100).normalize():f}"
-    return Scenario(name, f"always {percent} % bad", (Pod((promise.phase(90, share),)),), checks, step=30)
+    return Scenario(name, f"always {percent} % bad", (Pod((terms.phase(90, share),)),), checks, step=30)
 
 
-def _around_thresholds(promise: Promise) -> Iterator[Scenario]:
-    for alert in promise.alerts:
-        for words, factor in (("just under", _UNDER), ("just over", _OVER)):
-            share = promise.whole(min(Decimal(1), factor * alert.ratio))
-            yield _steady(promise, f"{words} {alert_name(alert.pair)}", share)
+def _around_thresholds(terms: Terms) -> Iterator[Scenario]:
+    for name, threshold in terms.thresholds.items():
+        for words, factor in (("just under", UNDER), ("just over", _OVER)):
+            yield _steady(terms, f"{words} {name}", terms.whole(min(Decimal(1), factor * threshold)))
 
 
-def _slow_burn(promise: Promise) -> Iterator[Scenario]:
+def _slow_burn(terms: Terms) -> Iterator[Scenario]:
     """A share between the two lowest thresholds: the slowest alert alone."""
-    ordered = sorted(promise.alerts, key=lambda alert: alert.ratio)
+    if terms.slices is not None:
+        return
+    ordered = sorted(terms.alerts, key=lambda alert: alert.ratio)
     for slowest, next_one in pairwise(ordered):
-        if compared(slowest.ratio, next_one) < 0:
-            yield _onset(promise, "slow burn", promise.whole((slowest.ratio + next_one.ratio) / 2), slowest)
+        if terms.compared(slowest.ratio, next_one) < 0:
+            yield _onset(terms, "slow burn", terms.whole((slowest.ratio + next_one.ratio) / 2), slowest)
             return
 
 
-def _without_alert(promise: Promise) -> Iterator[Scenario]:
+def _without_alert(terms: Terms) -> Iterator[Scenario]:
     """What looks like trouble and is none, all at a share of bad events that no alert minds."""
-    share, on = promise.quiet_share, promise.phase(60, promise.quiet_share)
-    left = Sample(150, "cliffwatch_slo:budget_left:ratio", 1 - share / promise.budget)
-    yield Scenario(
-        "idle hour",
-        "an hour without any event between two with",
-        (Pod((on, Phase(60), promise.phase(30, share))),),
-        (*promise.silent(59), *promise.silent(119), *promise.silent(150)),
-        (Sample(119, "cliffwatch_slo:bad:ratio5m", None), Sample(150, "cliffwatch_slo:bad:ratio6h", share), left),
-    )
-    again = promise.phase(60, share, restarted=True)
+    share, on = terms.quiet_share, terms.phase(60, terms.quiet_share)
+    counted = terms.counted(share)
+    yield _idle_hour(terms, on)
+    again = terms.phase(60, share, restarted=True)
     yield Scenario(
         "counter reset",
         "every counter starts again at 0",
         (Pod((on, again)),),
-        tuple(check for minute in (61, 63, 90, 120) for check in promise.silent(minute)),
-        (Sample(120, "cliffwatch_slo:bad:ratio1h", share),),
+        tuple(check for minute in (61, 63, 90, 120) for check in _silent(terms, minute)),
+        (Sample(120, "cliffwatch_slo:bad:ratio1h", counted),),
     )
-    if promise.instances:
-        yield _rolling_upgrade(promise, on)
-    told = (Check(4, ABSENT_ALERT, firing=False), Check(7, ABSENT_ALERT, firing=True)) if promise.absence_told else ()
+    if terms.instances:
+        yield _rolling_upgrade(terms, on)
+    told = (Check(4, ABSENT_ALERT, firing=False), Check(7, ABSENT_ALERT, firing=True)) if terms.absence_told else ()
     yield Scenario(
         "missing series",
         "nothing is exposed",
         (Pod((Phase(30, gone=True),)),),
-        (*promise.silent(30), *told),
+        (*_silent(terms, 30), *told),
         (Sample(30, "cliffwatch_slo:bad:ratio5m", None),),
     )
-    if promise.failures_counted:
+    if terms.failures_counted:
         yield Scenario(
             "no failure yet",
             "bad events have no series before the first of them",
-            (Pod((promise.phase(90),), without_bad=True),),
-            promise.silent(90),
+            (Pod((terms.phase(90),), without_bad=True),),
+            _silent(terms, 90),
             (Sample(90, "cliffwatch_slo:bad:ratio1h", Decimal(0)),),
         )
 
 
-def _rolling_upgrade(promise: Promise, on: Phase) -> Scenario:
-    share = promise.quiet_share
+def _idle_hour(terms: Terms, on: Phase) -> Scenario:
+    share = terms.quiet_share
+    counted = terms.counted(share)
+    idle = 60 + (terms.slices[0] if terms.slices else 0)  # whole slices without an event, too
+    end = 60 + idle + 30
+    samples = {"bad:ratio6h": counted, "budget_left:ratio": 1 - counted / terms.budget}
+    return Scenario(
+        "idle hour",
+        f"{idle} minutes without any event",
+        (Pod((on, Phase(idle), terms.phase(30, share))),),
+        tuple(check for minute in (59, 59 + idle, end) for check in _silent(terms, minute)),
+        (
+            Sample(59 + idle, "cliffwatch_slo:bad:ratio5m", None),
+            *(Sample(end, f"cliffwatch_slo:{record}", value) for record, value in samples.items()),
+        ),
+    )
+
+
+def _rolling_upgrade(terms: Terms, on: Phase) -> Scenario:
+    share = terms.quiet_share
     return Scenario(
         "rolling upgrade",
         "an old instance gives way to one with the newest buckets, half an hour side by side",
-        (Pod((on, promise.phase(30, share), Phase(60, gone=True)), instance="old", old=True),
-         Pod((Phase(60, gone=True), promise.phase(90, share)), instance="new")),
-        tuple(check for minute in (62, 75, 91, 120, 150) for check in promise.silent(minute)),
-        tuple(Sample(minute, "cliffwatch_slo:bad:ratio5m", share) for minute in (75, 100)),
+        (Pod((on, terms.phase(30, share), Phase(60, gone=True)), instance="old", old=True),
+         Pod((Phase(60, gone=True), terms.phase(90, share)), instance="new")),
+        tuple(check for minute in (62, 75, 91, 120, 150) for check in _silent(terms, minute)),
+        tuple(Sample(minute, "cliffwatch_slo:bad:ratio5m", terms.counted(share)) for minute in (75, 100)),
     )  # fmt: skip
 
 
-def _recovery(promise: Promise) -> Scenario:
+def _recovery(terms: Terms) -> Scenario:
     """The fastest alert ends with its short window, while the long one still remembers."""
-    fastest = min(promise.alerts, key=lambda alert: alert.pair.long_s)
+    fastest = min(terms.alerts, key=lambda alert: alert.pair.long_s)
     long, short = fastest.pair.long_s // _MINUTE_S, fastest.pair.short_s // _MINUTE_S
-    fires_s, resolves_s = fastest.fires_after_s(1.0), fastest.resolves_after_s(1.0)
+    fires_s, resolves_s = terms.fires_after_s(Decimal(1), fastest), fastest.resolves_after_s(1.0)
     assert fires_s is not None and resolves_s is not None  # noqa: S101  every alert's share is under 1
-    outage = max(short, ceil(fires_s / _MINUTE_S)) + 2
+    outage = max(short, ceil(fires_s / _MINUTE_S)) + 2 + (_RECORD_MINUTES if terms.from_records else 0)
     still, silent = _steps_around(resolves_s / _MINUTE_S, 1 / short)
+    if terms.slices is not None:  # one that holds any of the outage may be bad
+        resolves_s, silent = resolves_s + terms.slices[0] * _MINUTE_S, silent + terms.slices[0]
     end, name = long + outage, alert_name(fastest.pair)
     return Scenario(
         "recovery",
         f"{outage} minutes of outage that end",
-        (Pod((promise.phase(long), promise.phase(outage, Decimal(1)), promise.phase(silent))),),
+        (Pod((terms.phase(long), terms.phase(outage, Decimal(1)), terms.phase(silent))),),
         (Check(end, name, firing=True), Check(end + still, name, firing=True),
          Check(end + silent, name, firing=False, expected_s=resolves_s)),
         onset=end,

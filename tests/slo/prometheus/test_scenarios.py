@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -9,22 +10,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cliffwatch.slo.burn import DAY_S, MONTH_S, STANDARD_PAIRS, burn_alert, error_budget
-from cliffwatch.slo.prometheus.scenarios import Check, Promise, Scenario, enough_events, scenarios
+from cliffwatch.slo.prometheus.scenarios import Check, Scenario, scenarios
+from cliffwatch.slo.prometheus.terms import Terms, enough_events
 
 
-def promise(target: str = "0.999", period_s: int = MONTH_S, *, failures_counted: bool = True) -> Promise:
+def terms(target: str = "0.999", period_s: int = MONTH_S, *, failures_counted: bool = True) -> Terms:
     alerts = tuple(burn_alert(pair, Decimal(target), period_s) for pair in STANDARD_PAIRS)
-    return Promise(alerts, error_budget(Decimal(target)), enough_events(alerts, 5), failures_counted, True, True)
+    return Terms(alerts, error_budget(Decimal(target)), enough_events(alerts, 5), failures_counted, True, True)
 
 
-def named(name: str, of: Promise) -> Scenario:
+def named(name: str, of: Terms) -> Scenario:
     (found,) = [one for one in scenarios(of) if one.name == name]
     return found
 
 
 def around(name: str, alert: str) -> list[tuple[int, bool]]:
     """Minutes after the onset at which an alert must be silent and firing."""
-    scenario = named(name, promise())
+    scenario = named(name, terms())
     return [(check.minute - scenario.onset, check.firing) for check in scenario.checks if check.alert == alert]
 
 
@@ -44,7 +46,7 @@ def test_an_alert_turns_between_two_evaluations(name: str, alert: str, silent: i
 
 def test_what_never_fires_is_asked_where_every_window_holds_the_share() -> None:
     """1 % of 99.9 % is 10 times too fast: under 14.4, over 6, 3 and 1."""
-    for_ever = named("1 % bad, for ever", promise())
+    for_ever = named("1 % bad, for ever", terms())
     assert {check.alert: check.firing for check in for_ever.checks} == {
         "SloBurn1h": False, "SloBurn6h": True, "SloBurn1d": True, "SloBurn3d": True,
     }  # fmt: skip
@@ -52,20 +54,30 @@ def test_what_never_fires_is_asked_where_every_window_holds_the_share() -> None:
 
 def test_on_a_threshold_nothing_is_claimed() -> None:
     """At 95 % the slowest alert's threshold is 5 % itself."""
-    for_ever = named("5 % bad, for ever", promise("0.95"))
+    for_ever = named("5 % bad, for ever", terms("0.95"))
     assert [check.alert for check in for_ever.checks] == ["SloBurn1h", "SloBurn6h", "SloBurn1d"]
 
 
 def test_recovery_ends_with_the_short_window() -> None:
     """5 minutes less 1.44 % of them: 4.93 min after the end, by one sample of five more or less."""
-    recovery = named("recovery", promise())
+    recovery = named("recovery", terms())
     assert recovery.onset == 67
     assert [(check.minute - 67, check.firing) for check in recovery.checks] == [(0, True), (3, True), (6, False)]
 
 
+def test_slices_are_bad_as_a_whole() -> None:
+    """Slices of 5 minutes that allow 5 %: at 20 % one is bad after 75 s; 14.4 % of an hour is 8.64 min."""
+    of = replace(terms("0.99"), slices=(5, Decimal("0.05")))
+    fast = of.alerts[0]
+    assert of.fires_after_s(Decimal("0.2"), fast) == pytest.approx(8.64 * 60 + 75)
+    assert of.fires_after_s(Decimal("0.04"), fast) is None
+    assert of.compared(Decimal("0.05"), fast) == 0
+    assert [of.counted(Decimal(share)) for share in ("0.04", "0.2")] == [0, 1]
+
+
 def test_failures_that_are_no_series_of_their_own_need_no_scenario() -> None:
-    assert "no failure yet" in {one.name for one in scenarios(promise())}
-    assert "no failure yet" not in {one.name for one in scenarios(promise(failures_counted=False))}
+    assert "no failure yet" in {one.name for one in scenarios(terms())}
+    assert "no failure yet" not in {one.name for one in scenarios(terms(failures_counted=False))}
 
 
 @settings(max_examples=15, deadline=None)
@@ -75,7 +87,7 @@ def test_failures_that_are_no_series_of_their_own_need_no_scenario() -> None:
 )
 def test_every_scenario_is_whole_whatever_is_promised(target: Decimal, days: int) -> None:
     """Whole events that a float holds exactly, nothing asked after the end, no alert both ways at a minute."""
-    found = scenarios(promise(str(target), days * DAY_S))
+    found = scenarios(terms(str(target), days * DAY_S))
     assert len({one.name for one in found}) == len(found)
     for one in found:
         for each in (phase for pod in one.pods for phase in pod.phases):
