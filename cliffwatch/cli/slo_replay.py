@@ -115,7 +115,7 @@ class _Asked:
     @property
     def reach_s(self) -> float:
         """How far before the span its rules look."""
-        return max(self.one.watch.period, *self.windows)
+        return max(parse_seconds(self.one.watch.range_text), *self.windows)
 
 
 @dataclass(slots=True)

@@ -105,6 +105,9 @@ def test_alerts_are_those_of_prometheus_to_the_evaluation(past: Past, tmp_path: 
         asked.append({"expr": f"({expression}) or vector(0)", "eval_time": f"{at}m", "exp_samples": [sample]})
 
     for name, group in groups.items():
+        left = f'cliffwatch_slo:budget_left:ratio{{instance="{name}"}}'
+        for point in group["budget"]["curve"][50::100]:
+            expect(minute(point["time"]), f"sum(abs({left} - {point['left_so_far']}) < bool 1e-9)", 1)
         for alert in ("SloBurn1h", "SloBurn6h", "SloBurn1d", "SloBurn3d"):
             firings = [one for one in group["firings"] if one["alert"] == alert]
             fired = f'ALERTS{{alertname="{alert}",instance="{name}",alertstate="firing"}}'

@@ -15,7 +15,7 @@ Past = Mapping[str, Sequence[float | None]]
 
 
 @contextlib.contextmanager
-def prometheus_with(folder: Path, past: Past, *, start_s: int, step_s: int) -> Iterator[Server]:
+def prometheus_with(folder: Path, past: Past, *, start_s: int, step_s: int, keep_days: int = 15) -> Iterator[Server]:
     """A server that scrapes nothing and holds these series, a value each `step_s` from `start_s`; None: no sample."""
     with (folder / "past.om").open("w") as stream:
         for series, values in past.items():
@@ -23,9 +23,11 @@ def prometheus_with(folder: Path, past: Past, *, start_s: int, step_s: int) -> I
                 f"{series} {value} {start_s + at * step_s}\n" for at, value in enumerate(values) if value is not None
             )
         stream.write("# EOF\n")
+    del past  # millions of samples, in a benchmark
     data = folder / "prometheus-data"
-    tool("promtool", "tsdb", "create-blocks-from", "openmetrics", "--quiet", folder / "past.om", data)
+    blocks = ("--quiet", "--max-block-duration=2000h")  # the whole file is read again for each block
+    tool("promtool", "tsdb", "create-blocks-from", *blocks, "openmetrics", folder / "past.om", data)
     config = folder / "prometheus.yml"
     config.write_text(yaml.safe_dump({"global": {}}))
-    with prometheus(folder, config) as server:
+    with prometheus(folder, config, keep_days=keep_days) as server:
         yield server

@@ -18,9 +18,15 @@ PROMETHEUS_BIN = ROOT / ".tools" / "prometheus" / "bin"
 OLD_PROMTOOL = ROOT / ".tools" / "prometheus-2.42" / "bin" / "promtool"  # the oldest that rules are made for
 
 
-def prometheus(folder: Path, config: Path, *, port: int | None = None) -> AbstractContextManager[Server]:
+def prometheus(
+    folder: Path, config: Path, *, port: int | None = None, keep_days: int = 15
+) -> AbstractContextManager[Server]:
     """Prometheus with this configuration file; its data goes to `folder`."""
-    options = (f"--storage.tsdb.path={folder / 'prometheus-data'}", "--log.level=warn")
+    options = (
+        f"--storage.tsdb.path={folder / 'prometheus-data'}",
+        f"--storage.tsdb.retention.time={keep_days}d",
+        "--log.level=warn",
+    )
     return _started("prometheus", folder, config, port, *options)
 
 

@@ -60,7 +60,7 @@ def _objective(test: Backtest) -> dict[str, Any]:
     return {
         "objective": one.id,
         "label": one.objective.label,
-        "period_s": round(one.watch.period),
+        "period": one.watch.period_text,
         "min_bad_events": one.watch.min_bad_events,
         "notes": list(one.events.notes),
         "result": None if own is None else _outcome(own),

@@ -19,8 +19,10 @@ from cliffwatch.slo.live.asks import Series
 from cliffwatch.slo.prometheus.events import Events
 from cliffwatch.slo.prometheus.promql import window_text
 from cliffwatch.slo.prometheus.record import BASE_S
+from cliffwatch.slo.watch import Calendar
 
 Floats = NDArray[np.float64]
+Indexes = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 What = Literal["events", "bad"]
 Rates = dict[tuple[What, int], Floats]
@@ -56,9 +58,16 @@ class Grid:
     def end_s(self) -> float:
         return self.at(self.replayed - 1)
 
-    def steps(self, window_s: float) -> int:
-        """Instants in a window that is open on its left."""
-        return math.ceil(window_s / self.step_s)
+    def begins(self, window_s: float) -> Indexes:
+        """The first instant of each instant's window, which is open on its left; negative before the grid."""
+        return np.arange(self.size) - math.ceil(window_s / self.step_s) + 1
+
+    def calendar_begins(self, calendar: Calendar) -> Indexes:
+        """The first instant of each instant's period of the calendar; negative before the grid."""
+        times = np.round(self.start_s + np.arange(self.size) * self.step_s).astype("datetime64[s]")
+        starts_s = period_starts(times, calendar).astype("datetime64[s]").astype(np.int64)
+        first: Indexes = np.ceil((starts_s - self.start_s) / self.step_s).astype(np.int64)
+        return first
 
     def offset(self, window_s: int) -> int:
         """The first instant at which a rate is needed: only the base reaches back."""
@@ -91,22 +100,35 @@ class History:
         if window_s <= self.raw_up_to_s:
             values = self.rates[what, window_s]
             return values[self.grid.lead :] if window_s == BASE_S else values
-        sums, counts = self._trailing(what, window_s)
+        sums, counts = self._sums(what, self.grid.begins(window_s))
         with np.errstate(invalid="ignore"):
             return sums / counts
 
-    def count(self, what: What, window_s: int) -> Floats:
-        """Events of a window: the sum of its 5-minute rates, each standing for one step; NaN where there is none."""
-        sums, counts = self._trailing(what, window_s)
+    def count(self, what: What, begins: Indexes) -> Floats:
+        """Events from instant `begins` of the grid up to each: the sum of their 5-minute rates, each standing for one
+        step; NaN where there is none."""
+        sums, counts = self._sums(what, begins)
         return np.where(counts > 0, sums * self.grid.step_s, np.nan)
 
     def ratio(self, window_s: int) -> Floats:
         """Share of bad events in a window; NaN without any event."""
         return share(self.rate("bad", window_s), self.rate("events", window_s))
 
-    def _trailing(self, what: What, window_s: int) -> tuple[Floats, NDArray[np.int64]]:
-        sums, counts = trailing_sums(self.rates[what, BASE_S], self.grid.steps(window_s))
+    def _sums(self, what: What, begins: Indexes) -> tuple[Floats, Indexes]:
+        sums, counts = sums_since(self.rates[what, BASE_S], begins)
         return sums[self.grid.lead :], counts[self.grid.lead :]
+
+
+def period_starts(times: NDArray[np.datetime64], calendar: Calendar) -> NDArray[np.datetime64]:
+    """When each instant's period began, in UTC; 5 January 1970 was a Monday."""
+    if calendar is Calendar.WEEK:
+        starts = times.astype("datetime64[D]")
+        past = ((starts.astype(np.int64) + 3) % 7).astype("timedelta64[D]")
+    else:
+        starts = times.astype("datetime64[M]")
+        past = (starts.astype(np.int64) % (1 if calendar is Calendar.MONTH else 3)).astype("timedelta64[M]")
+    begun: NDArray[np.datetime64] = starts - past
+    return begun
 
 
 def share(bad: Floats, events: Floats) -> Floats:
@@ -115,20 +137,19 @@ def share(bad: Floats, events: Floats) -> Floats:
         return np.where(events > 0, bad / events, np.nan)
 
 
-def trailing_sums(values: Floats, steps: int) -> tuple[Floats, NDArray[np.int64]]:
-    """For each instant the sum and the number of known values among the last `steps`, its own included.
+def sums_since(values: Floats, begins: Indexes) -> tuple[Floats, Indexes]:
+    """For each instant the sum and the number of known values from instant `begins` to itself, both included.
 
     A window without any non-zero value sums to exactly 0: differences of running sums would leave a rest there, and
     what is no event at all would have a ratio.
     """
     known = ~np.isnan(values)
     filled = np.where(known, values, 0.0)
-    ends = np.arange(1, len(values) + 1)
-    begins = np.maximum(ends - steps, 0)
+    ends, first = np.arange(1, len(values) + 1), np.maximum(begins, 0)
 
     def windowed(each: NDArray[Any]) -> NDArray[Any]:
         running = np.concatenate((np.zeros(1, each.dtype), np.cumsum(each)))
-        difference: NDArray[Any] = running[ends] - running[begins]
+        difference: NDArray[Any] = running[ends] - running[first]
         return difference
 
     sums = np.where(windowed((filled != 0).astype(np.int64)) > 0, windowed(filled), 0.0)

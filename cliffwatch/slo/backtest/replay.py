@@ -14,6 +14,7 @@ from cliffwatch.slo.backtest.history import Flags, Floats, Grid, History, share
 from cliffwatch.slo.burn import BurnAlert, Severity, error_budget
 from cliffwatch.slo.prometheus.alerts import alert_name
 from cliffwatch.slo.prometheus.record import BASE_S
+from cliffwatch.slo.watch import Calendar
 
 
 class State(StrEnum):
@@ -28,12 +29,14 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """What a history is held to: a target, its budget's period, and the alerts on it."""
+    """What a history is held to: a target, its budget's period (the last `period_s`, or the calendar's so far), and the
+    alerts on it."""
 
     target: Decimal
     period_s: int
     alerts: tuple[BurnAlert, ...]
     min_bad_events: int
+    calendar: Calendar | None = None
 
     @property
     def windows(self) -> set[int]:
@@ -70,7 +73,7 @@ class Budget:
     Attributes:
         left_so_far: share left, of those events that the history holds; negative when overspent.
         events: how many those are.
-        complete_from_s: from when the history before an instant is as long as the period; None: never in this span.
+        complete_from_s: from when the history before an instant holds its whole period; None: never in this span.
             Before that, `left_so_far` is the budget of a shorter period.
     """
 
@@ -166,15 +169,12 @@ def _runs(flags: Flags) -> Iterator[tuple[int, int]]:
 
 def _budget(history: History, promise: Promise) -> Budget:
     grid = history.grid
-    events, bad = history.count("events", promise.period_s), history.count("bad", promise.period_s)
+    begins = grid.begins(promise.period_s) if promise.calendar is None else grid.calendar_begins(promise.calendar)
+    events, bad = history.count("events", begins), history.count("bad", begins)
     left = 1 - share(bad, events) / float(error_budget(promise.target))
     known = np.flatnonzero(~np.isnan(history.rates["events", BASE_S]))
-    complete = None
-    if len(known):
-        # The first rate stands for one step, so a period is covered when it has left on the other side.
-        index = int(known[0]) - grid.lead + grid.steps(promise.period_s) - 1
-        complete = grid.at(max(index, 0)) if index < grid.replayed else None
-    return Budget(left, events, complete)
+    whole = np.flatnonzero(begins[grid.lead :] >= known[0]) if len(known) else known
+    return Budget(left, events, grid.at(int(whole[0])) if len(whole) else None)
 
 
 def _states(history: History, firing: Mapping[BurnAlert, Flags]) -> NDArray[np.int8]:

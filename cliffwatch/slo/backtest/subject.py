@@ -26,16 +26,11 @@ def subjects(slo: SloFile, *, source: str) -> tuple[Subject, ...]:
     """Every objective of a file.
 
     Raises:
-        InputError: it cannot be compiled, or holds what is no plain ratio over a rolling period.
+        InputError: it cannot be compiled, or holds what is no plain ratio of events.
     """
     compile_rules(slo, source=source)
     watch = slo.watch
     assert watch is not None  # noqa: S101  refused above
-    if watch.calendar is not None:
-        allowed = "a copy of the file with a rolling period, such as period: 30d"
-        raise InputError(
-            "cannot be backtested yet", file=source, field="watch.calendar", value=watch.calendar.value, allowed=allowed
-        )
     for number, one in enumerate(slo.objectives):
         if one.slices is not None:
             field, allowed = f"objectives[{number}].slices", "a copy of the file without objectives in slices"

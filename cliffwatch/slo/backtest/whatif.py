@@ -60,7 +60,7 @@ class Case:
         """What a history is held to."""
         target, period_s = Decimal(repr(self.objective.target)), round(watch.period)
         alerts = tuple(burn_alert(pair, target, period_s) for pair in self.pairs)
-        return Promise(target, period_s, alerts, watch.min_bad_events)
+        return Promise(target, period_s, alerts, watch.min_bad_events, watch.calendar)
 
 
 @dataclass(frozen=True, slots=True)

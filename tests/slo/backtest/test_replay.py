@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from cliffwatch.slo.backtest.history import Grid, History
 from cliffwatch.slo.backtest.replay import Firing, Replayed, State, replay
 from cliffwatch.slo.burn import Severity
+from cliffwatch.slo.watch import Calendar
 from tests.slo.backtest.past import DAY_S, STEP_S, history, promise, steady
 
 HOUR = 60  # minutes
@@ -63,6 +67,19 @@ def test_the_budget_forgets_what_is_older_than_the_period() -> None:
     done = replay(history(events, bad), promise(), {})
     assert done.left_at(1439 + 143) is not None
     assert done.left_at(1439 + 144) == pytest.approx(1.0)
+
+
+def test_a_budget_of_the_calendar_begins_anew_at_its_turn() -> None:
+    """1 October 2001 was a Monday, the history begins a day before at 00:00: known from there on for the new week only,
+    whose first minute holds its own 60 events, and 20 % of it being bad, is overspent once."""
+    events, bad = steady(3 * DAY_S // 60, 0.2)
+    monday_s = 1_001_894_400.0
+    past = History(Grid(monday_s - DAY_S, STEP_S, len(events), 0), history(events, bad).rates)
+    done = replay(past, replace(promise(), calendar=Calendar.WEEK), {})
+    assert done.budget.complete_from_s == monday_s
+    assert done.budget.events[1439] == pytest.approx(DAY_S)
+    assert done.budget.events[1440] == pytest.approx(60)
+    assert done.left_at(1440) == pytest.approx(-1)
 
 
 def test_no_data_no_traffic_and_quiet_are_told_apart() -> None:
