@@ -44,6 +44,8 @@ def backtest(
     from cliffwatch.cli.prometheus import prometheus as server_at
     from cliffwatch.slo.backtest.whatif import Options
 
+    if curve is not None:
+        slo_replay.refuse_csv(curve)
     times = slo_replay.Times.read(start, end, every, match_within)
     server = server_at(
         prometheus,

@@ -46,6 +46,8 @@ def say(tests: Sequence[Backtest], span: Span) -> None:
         console.width = max(console.width, 160)
     for warning in span.warnings:
         console.print(f"Prometheus warns: {warning}")
+    for note in span.notes:
+        console.print(f"note: {note}")
     grid = span.grid
     console.print(
         f"{utc_text(grid.at(0))} to {utc_text(grid.end_s)} UTC, evaluated every {format_seconds(grid.step_s)}"

@@ -25,6 +25,7 @@ from cliffwatch.slo.spec import Objective, load_slo
 from cliffwatch.units import parse_seconds
 
 MAX_INSTANTS = 2_500_000
+COMPOSITES = "composites are left out; their objectives are each told by themselves"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,12 @@ class Times:
         return grid
 
 
+def refuse_csv(path: Path) -> None:
+    """Raises InputError where no such file could be written, before the work is done for it."""
+    if path.is_dir() or not path.parent.is_dir():
+        raise InputError("cannot be written", field="--csv", value=str(path), allowed="a file in a folder that exists")
+
+
 def run(
     file: Path, server: Prometheus, times: Times, options: Options, incidents: Path | None
 ) -> tuple[list[Backtest], Span]:
@@ -64,7 +71,8 @@ def run(
         InputError: the file or an option cannot be used, or Prometheus has no data at all.
         UnreachableError: Prometheus does not answer.
     """
-    watched = subjects(load_slo(file), source=str(file))
+    slo = load_slo(file)
+    watched = subjects(slo, source=str(file))
     asked = [_Asked.of(one, options) for one in watched]
     labelled = None if incidents is None else within(load_incidents(incidents), times.start_s, times.end_s)
     grid = times.grid(max(one.reach_s for one in asked))
@@ -72,7 +80,8 @@ def run(
     tests = [replayer.test(one) for one in asked]
     if all(test.own is None for test in tests):
         raise _no_data(watched, grid, server.url)
-    return tests, Span(grid, labelled, times.match_within_s, tuple(replayer.warnings))
+    notes = (COMPOSITES,) if slo.watch and slo.watch.composites else ()
+    return tests, Span(grid, labelled, times.match_within_s, tuple(replayer.warnings), notes)
 
 
 def show(tests: list[Backtest], span: Span, *, curve: Path | None, as_json: bool) -> None:

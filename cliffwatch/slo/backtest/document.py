@@ -34,12 +34,14 @@ class Backtest:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What all objectives share: the span, the incidents in it (None: no file given) and how they are matched."""
+    """What all objectives share: the span, the incidents in it (None: no file given) and how they are matched, what the
+    server warned of, and what was left out."""
 
     grid: Grid
     incidents: tuple[Incident, ...] | None
     match_within_s: float
     warnings: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
 
 def document(tests: Sequence[Backtest], span: Span) -> dict[str, Any]:
@@ -51,6 +53,7 @@ def document(tests: Sequence[Backtest], span: Span) -> dict[str, Any]:
         "incidents": None if span.incidents is None else len(span.incidents),
         "match_within_s": span.match_within_s,
         "warnings": list(span.warnings),
+        "notes": list(span.notes),
         "objectives": [_objective(one) for one in tests],
     }
 
