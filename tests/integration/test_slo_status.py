@@ -6,8 +6,10 @@ import contextlib
 import json
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +17,13 @@ import pytest
 import yaml
 
 from cliffwatch.cli.processes import wait_for
+from cliffwatch.slo.live.alert_events import fingerprint
 from cliffwatch.slo.prometheus.files import rule_file
 from cliffwatch.slo.prometheus.rules import compile_rules
 from cliffwatch.slo.spec import load_slo
 from tests.servers.client import complete_many
 from tests.servers.engines import standin
-from tests.servers.monitoring import prometheus, query
+from tests.servers.monitoring import alertmanager, prometheus, query
 from tests.servers.processes import Server, free_port, get_text, running
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("prometheus_tools")]
@@ -176,3 +179,52 @@ def test_the_service_says_the_same(watching: Watching, tmp_path: Path, name: str
         if name == "ruled":
             assert "SloBurn1h" in {one["name"] for one in alerts["prometheus"] if one["state"] == "firing"}
         assert "cliffwatch_slo_state{" in get_text(f"{url}/metrics")
+
+
+@pytest.mark.usefixtures("alertmanager_tools")
+def test_alertmanager_and_prometheus_tell_of_one_event(watching: Watching, tmp_path: Path) -> None:
+    """A real Alertmanager notifies the service of the alert that Prometheus fires, which has it from `ALERTS` already.
+
+    Its fingerprint is the one made of the series' labels; both are one event.
+    """
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "token").write_text("a-secret")
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    command = [
+        sys.executable, "-m", "cliffwatch", "serve", "--runs", tmp_path / "runs", "--port", str(port),
+        "--watch", watching.slo, "--prometheus", watching.ruled.url, "--webhook-token-file", tmp_path / "token",
+    ]  # fmt: skip
+    receiver = {"url": f"{url}/v1/alertmanager", "http_config": {"authorization": {"credentials": "a-secret"}}}
+    config = {
+        "route": {"receiver": "service", "group_wait": "0s", "group_by": ["..."]},
+        "receivers": [{"name": "service", "webhook_configs": [receiver]}],
+    }
+    (tmp_path / "alertmanager.yml").write_text(yaml.safe_dump(config))
+    (alert,) = query(watching.ruled, 'ALERTS{alertname="SloBurn1h",alertstate="firing"}')
+    labels = {key: value for key, value in alert["metric"].items() if key not in {"__name__", "alertstate"}}
+    starts = datetime.now(UTC).isoformat()  # it fired as the fixture was made, a moment ago
+    with (
+        running(command, url=url, health="/healthz", log=tmp_path / "service.log", ready_within_s=30),
+        alertmanager(tmp_path, tmp_path / "alertmanager.yml") as manager,
+    ):
+        post(f"{manager.url}/api/v2/alerts", [{"labels": labels, "startsAt": starts}])
+
+        def events() -> list[dict[str, Any]]:
+            found = json.loads(get_text(f"{url}/v1/alerts"))["events"]
+            return [one for one in found if one["name"] == "SloBurn1h"]
+
+        received = 'cliffwatch_http_requests_total{route="/v1/alertmanager",status="200"}'
+        assert wait_for(lambda: received in get_text(f"{url}/metrics"), timeout_s=20), (
+            tmp_path / "service.log"
+        ).read_text()
+        (event,) = events()
+        assert event["ended_unix_s"] is None
+        (told,) = json.loads(get_text(f"{manager.url}/api/v2/alerts"))
+        assert event["fingerprint"] == told["fingerprint"] == fingerprint(labels)
+
+
+def post(url: str, document: object) -> None:
+    request = urllib.request.Request(url, json.dumps(document).encode(), {"Content-Type": "application/json"})  # noqa: S310
+    with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
+        answer.read()
