@@ -150,10 +150,10 @@ class Coordinator:
         if member is not None:
             member.host, member.pid, member.silent_s = beat.host, beat.pid, 0.0
             if member.returns:
-                self._welcome_back(member, beat)
+                self._roster.welcome_back(member, {*beat.shards, *beat.closed})
         ours = member is not None and beat.run_id == self.preparation.run_id and not self._finished.is_set()
         if member is not None and not self._finished.is_set():
-            self._repeat(member, beat)
+            self._repeat(member, beat if ours else None)
         held = self._roster.held(client_id, beat.shards) if ours else []
         unheard = self._roster.unheard(client_id, beat.closed) if ours else []
         return messages.Renewal(run_id=beat.run_id, asked=beat.shards, held=held, sent_ns=beat.sent_ns, unheard=unheard)
@@ -236,14 +236,6 @@ class Coordinator:
         self._roster.note(self.elapsed_s, "the master had died, and another one went on")
         self._recount()
 
-    def _welcome_back(self, member: Member, beat: messages.Beat) -> None:
-        """A worker that outlived its master. What it does not hold any more it closed while there was none."""
-        member.returns = False
-        for part in member.parts:
-            known = {*beat.shards, *beat.closed}  # those it has closed it will tell of
-            if not part.closed and not part.settled and part.number not in known:
-                part.closed = part.cut_short = True
-
     def _await_ready(self) -> None:
         deadline_s = time.monotonic() + READY_WITHIN_S
         parts = self._roster.parts.values()
@@ -299,14 +291,12 @@ class Coordinator:
         self._orders.stand_by(client_id, text)
         return member
 
-    def _repeat(self, member: Member, beat: messages.Beat) -> None:
-        """Say again what a worker seems not to have heard."""
+    def _repeat(self, member: Member, beat: messages.Beat | None) -> None:
+        """Say again what a worker seems not to have heard; None where it knows nothing of this run."""
         if self._stop_reason is None:
-            ours = beat.run_id == self.preparation.run_id
-            known = {*beat.shards, *beat.closed} if ours else set()
-            parts = (part for part in member.parts if part.number not in known)
-            self._orders.assign_again(part for part in parts if not part.ready and not part.settled)
-        elif self._roster.held(member.client_id, beat.shards):
+            known = set() if beat is None else {*beat.shards, *beat.closed}
+            self._orders.assign_again(self._roster.unknown_to(member, known))
+        elif beat is not None and self._roster.held(member.client_id, beat.shards):
             self._orders.stop([member.client_id], now=self._stop_now)
 
     def _stop_workers(self, *, now: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from cliffwatch.workload.handover import Share
@@ -102,6 +102,18 @@ class Roster:
         """Those of a worker's parts that it has closed, for all we do not know of it: the message was lost."""
         parts = (self.part_of(client_id, number) for number in numbers)
         return [part.number for part in parts if part is not None and not part.closed]
+
+    def unknown_to(self, member: Member, known: Collection[int]) -> list[Part]:
+        """Parts that were given to a worker, which never answered and does not name them: the message was lost."""
+        return [p for p in member.parts if not p.ready and not p.settled and p.number not in known]
+
+    def welcome_back(self, member: Member, known: Collection[int]) -> None:
+        """A worker outlived its master, and holds the parts that it names, or will tell that it has closed them. Any
+        others it closed while there was no master."""
+        member.returns = False
+        for part in member.parts:
+            if not part.closed and not part.settled and part.number not in known:
+                part.closed = part.cut_short = True
 
     def open_parts(self) -> list[Part]:
         """Parts that somebody may still send or close."""
