@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
+from math import floor
 from typing import Annotated
 
-from pydantic import AfterValidator, AwareDatetime, Field, model_validator
+from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, model_validator
 
 from cliffwatch.config import ConfigModel
 
@@ -22,6 +23,13 @@ Value = Annotated[str, Field(min_length=1, max_length=500)]
 Values = Annotated[tuple[Value, ...], Field(min_length=1, max_length=1000)]
 
 
+def _written(moment: object) -> object:
+    if isinstance(moment, str | datetime):
+        return moment
+    # a bare 2026 would be a second of 1970
+    raise ValueError('must be a date and time with its zone, in quotes, such as "2026-12-24T22:00:00Z"')
+
+
 def _weekly(text: str) -> str:
     match = _WEEKLY.fullmatch(text.strip())
     if match is None or match[1].lower() not in _DAYS:
@@ -31,11 +39,14 @@ def _weekly(text: str) -> str:
     return text.strip()
 
 
+Moment = Annotated[AwareDatetime, BeforeValidator(_written)]
+
+
 class Maintenance(ConfigModel):
     """A time that is excluded: once, from `start` until `end`, or `weekly`; in UTC."""
 
-    start: AwareDatetime | None = None
-    end: AwareDatetime | None = None
+    start: Moment | None = None
+    end: Moment | None = None
     weekly: Annotated[str, AfterValidator(_weekly)] | None = None
 
     @model_validator(mode="after")
@@ -73,7 +84,7 @@ class Maintenance(ConfigModel):
 
 def _unix_s(moment: datetime | None) -> int:
     assert moment is not None  # noqa: S101  checked when it was read
-    return (moment.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(seconds=1)
+    return floor(moment.timestamp())
 
 
 def _few(windows: tuple[Maintenance, ...]) -> tuple[Maintenance, ...]:

@@ -11,6 +11,8 @@ from cliffwatch.config import ConfigModel
 from cliffwatch.units import Number, Seconds, Share, WholeNumber, format_seconds
 
 WINDOW = "{window}"
+_STRING = re.compile(r"""(?s)"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`[^`]*`""")
+_PAIRS = {")": "(", "]": "[", "}": "{"}
 _QUANTILE = re.compile(r"\bquantile\s*=~?|\b(?:histogram_quantile|quantile_over_time|quantile)\b")
 
 
@@ -39,10 +41,20 @@ def _ranged(expression: str) -> str:
         raise ValueError(f"must be PromQL with every range as [{WINDOW}], such as sum(rate(requests_total[{WINDOW}]))")
     if trick := _QUANTILE.search(expression):
         raise ValueError(f"reads quantiles ({trick[0]}), which hold no count of events; allowed: rates of counters")
-    for opening, closing in ("()", "[]"):
-        if expression.count(opening) != expression.count(closing):
-            raise ValueError(f"has {opening} and {closing} that do not pair; allowed: PromQL that stands by itself")
+    if not _stands_alone(expression):
+        raise ValueError("has brackets or quotes that do not pair, or a comment; allowed: PromQL that stands by itself")
     return expression
+
+
+def _stands_alone(expression: str) -> bool:
+    """Whether it stays one operand within brackets: it closes what it opened, and hides nothing that follows."""
+    open_now: list[str] = []
+    for sign in _STRING.sub("", expression.replace(f"[{WINDOW}]", "")):
+        if sign in _PAIRS.values():
+            open_now.append(sign)
+        elif sign in "\"'`#" or (sign in _PAIRS and (not open_now or open_now.pop() != _PAIRS[sign])):
+            return False
+    return not open_now
 
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=60)]

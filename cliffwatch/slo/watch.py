@@ -107,9 +107,10 @@ class Watch(ConfigModel):
     @model_validator(mode="before")
     @classmethod
     def _calendars_have_their_period(cls, data: Any) -> Any:
-        if not isinstance(data, dict) or data.get("calendar") not in set(Calendar):
+        named = data.get("calendar") if isinstance(data, dict) else None
+        if not isinstance(named, str) or named not in set(Calendar):
             return data
-        usual = _USUAL_DAYS[Calendar(data["calendar"])]
+        usual = _USUAL_DAYS[Calendar(named)]
         if data.get("period", usual * DAY_S) != usual * DAY_S:
             raise ValueError("calendar and period are two lengths of the budget; allowed: one of them")
         return {**data, "period": usual * DAY_S}

@@ -44,6 +44,7 @@ def test_weekly_windows_start_on_their_day(weekly: str, some_start: str, hours: 
         ({"start": "2026-12-24T00:00Z", "weekly": "sun 02:00-04:00"}, "needs start and end, or weekly"),
         ({"start": "2026-12-24T00:00", "end": "2026-12-24T03:00Z"}, "timezone"),
         ({"start": "2026-12-24T03:00Z", "end": "2026-12-24T03:00Z"}, "not after its start"),
+        ({"start": 2026, "end": 2027}, "in quotes, such as"),
         ({"weekly": "sun 02:00-02:00"}, "has no length"),
         ({"weekly": "noday 02:00-03:00"}, "such as sun 02:00-04:00"),
         ({"weekly": "son 02:00-03:00"}, "such as sun 02:00-04:00"),
@@ -51,7 +52,7 @@ def test_weekly_windows_start_on_their_day(weekly: str, some_start: str, hours: 
         ({"every": "sun"}, "unknown key"),
     ],
 )
-def test_windows_that_say_nothing_are_refused(window: dict[str, str], says: str) -> None:
+def test_windows_that_say_nothing_are_refused(window: dict[str, object], says: str) -> None:
     said = refused(TTFT, exclude={"maintenance": [window]})
     assert said.startswith("f.yaml: watch.exclude.maintenance")
     assert says in said
@@ -67,6 +68,7 @@ def test_windows_that_say_nothing_are_refused(window: dict[str, str], says: str)
         ({"exclude": {"sleeping": True}, "version": "0.10.0"}, "since 0.11.2"),
         ({"exclude": {"maintenance": [{"weekly": "sun 02:00-04:00"}] * 51}}, "up to 50 windows"),
         ({"calendar": "month", "period": "7d"}, "two lengths of the budget"),
+        ({"calendar": ["month"]}, "'week', 'month' or 'quarter'"),
         ({"calendar": "year"}, "'week', 'month' or 'quarter'"),
         ({"max_groups": 0}, "max_groups"),
     ],
@@ -84,3 +86,8 @@ def test_a_label_of_another_metric_is_refused_for_this_objective() -> None:
 def test_a_calendars_period_sets_the_burn_rates() -> None:
     assert Watch.model_validate({"engine": "vllm", "calendar": "week"}).period == 7 * 86_400
     assert Watch.model_validate({"engine": "vllm", "calendar": "month"}).period_text == "month"
+
+
+def test_the_ends_of_time_are_moments_too() -> None:
+    ends = {"start": "0001-01-01T00:00:00+14:00", "end": "9999-12-31T23:59:59-12:00"}
+    assert Maintenance.model_validate(ends).lasts_s > 0

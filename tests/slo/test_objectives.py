@@ -72,6 +72,9 @@ def test_what_only_prometheus_knows_has_labels_for_people() -> None:
             "{sli: promql, name: a, target: 99%, promql: {all: 'a[{window}]', bad: 'b{quantile=\"0.9\"}[{window}]'}}",
             "reads quantiles",
         ),
+        ("{sli: promql, name: a, target: 9%, promql: {all: 'a[{window}]) or vector(1) + (b', bad: b}}", "do not pair"),
+        ("{sli: promql, name: a, target: 9%, promql: {all: 'a[{window}] #', bad: 'b[{window}]'}}", "or a comment"),
+        ("{sli: promql, name: a, target: 9%, promql: {all: 'a[{window}]', bad: 'b{c=\"}[{window}]'}}", "do not pair"),
         ("{sli: promql, name: 'a b', target: 99%, promql: {all: 'a[{window}]', bad: 'b[{window}]'}}", "name"),
     ],
 )  # fmt: skip
@@ -99,3 +102,8 @@ def test_load_runs_are_not_judged_by_what_their_rows_cannot_tell(objective: str)
 def test_goodput_needs_objectives_to_meet() -> None:
     with pytest.raises(InputError, match=r"meet every other objective; .*allowed: others beside it"):
         read("{sli: goodput, target: 90%}")
+
+
+def test_signs_within_quotes_are_no_brackets() -> None:
+    promql = "{all: 'rate(a{b=\")#\"}[{window}])', bad: 'rate(b{c=~`[(]`}[{window}])'}"
+    assert only(f"{{sli: promql, name: gate, target: 9%, promql: {promql}}}").label == "gate"
