@@ -23,7 +23,7 @@ from cliffwatch.slo.prometheus.exclusions import excluded
 from cliffwatch.slo.prometheus.health import health_rules
 from cliffwatch.slo.prometheus.promise import Promise
 from cliffwatch.slo.prometheus.promql import window_text
-from cliffwatch.slo.prometheus.record import BASE_S, Rule, base, record, recorded
+from cliffwatch.slo.prometheus.record import BASE_S, Rule, base, once, record, recorded
 from cliffwatch.slo.prometheus.slices import sliced, throughput
 from cliffwatch.slo.sli import Sli
 from cliffwatch.slo.slices import Slices
@@ -75,7 +75,7 @@ def _composites(slo: SloFile, watch: Watch, *, source: str) -> list[dict[str, An
         alerts = [] if promise is None else burn_alerts(promise, watch)
         burns = [burn_rule(slo, watch, promise, labels, alert) for alert in alerts if promise is not None]
         rules = [*composite_rules(one, watch, labels, parts, alerts), *burns]
-        groups.append({"name": f"{slo.name}-{one.name}", "rules": rules})
+        groups.append({"name": f"{slo.name}-{one.name}", "rules": once(rules)})
     return groups
 
 
@@ -194,7 +194,7 @@ def _group(slo: SloFile, watch: Watch, objective: Objective, source: Source, ale
     records = [rule for window in windows for rule in _window_rules(window, labels, source.events)]
     records += _budget_rules(watch, objective, labels)
     burns = [burn_rule(slo, watch, objective, labels, alert) for alert in alerts]
-    return {"name": f"{slo.name}-{labels['objective']}", "rules": [*source.rules, *records, *burns]}
+    return {"name": f"{slo.name}-{labels['objective']}", "rules": once([*source.rules, *records, *burns])}
 
 
 def _window_rules(window: int, labels: dict[str, str], events: Events) -> list[Rule]:

@@ -33,9 +33,14 @@ def refused(*objectives: str, **watch: object) -> str:
 TTFT = "{sli: ttft, threshold: 2.5s, target: 99%}"
 
 
-def test_every_rule_has_a_name_and_labels_of_its_own() -> None:
+@pytest.mark.parametrize("period", ["30d", "1d", "3d"])  # of which the last two are windows as well
+def test_every_rule_has_a_name_and_labels_of_its_own(period: str) -> None:
     result = compiled(
-        TTFT, "{sli: ttft, threshold: 5s, target: 99%}", "{sli: ttft, threshold: 5s, target: 99.9%, clock: sent}"
+        TTFT,
+        "{sli: ttft, threshold: 5s, target: 99%}",
+        "{sli: ttft, threshold: 5s, target: 99.9%, clock: sent}",
+        period=period,
+        composites=[{"name": "both", "of": ["ttft-2.5s-99pct", "ttft-5s-99pct"], "kind": "weighted", "target": "99%"}],
     )
     keys = [(rule.get("record", rule.get("alert")), tuple(rule["labels"].items())) for rule in rules(result)]
     assert len(set(keys)) == len(keys)
