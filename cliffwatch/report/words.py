@@ -108,10 +108,11 @@ def cancellations(one: Cancellations) -> str:
 
 def replicas(one: ReplicasSummary) -> str:
     """How requests were spread over replicas, in a sentence."""
-    of = "" if one.expected is None else f" of {one.expected:,} expected"
+    counted = f"{one.seen:,} replica{'' if one.seen == 1 else 's'}"
+    seen = counted if one.expected is None else f"{one.seen:,} of {one.expected:,} expected replicas"
     told = f"{one.n:,} of {one.answers:,} answers said in {one.header} who gave them"
     even = "" if one.skew is None else f"; the busiest had {one.skew:.2f} times its even share"
-    return f"{one.seen:,}{of} replicas answered ({told}){even}"
+    return f"{seen} answered ({told}){even}"
 
 
 def bias(error: Error) -> str:

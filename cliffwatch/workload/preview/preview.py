@@ -90,8 +90,6 @@ def preview(workload: Workload, *, shards: int = 1, limit: int = MAX_PREVIEWED) 
     Raises:
         InputError: the load ends before its first request.
     """
-    if workload.requests is None and not workload.open_loop:
-        limit = min(limit, ENDLESS_PREVIEWED)
     repairs = Repairs()
     plan, complete = _columns(workload, limit, repairs)
     n, pace = len(plan), pace_of(workload, plan, complete=complete)
@@ -133,7 +131,9 @@ def preview(workload: Workload, *, shards: int = 1, limit: int = MAX_PREVIEWED) 
 
 
 def _columns(workload: Workload, limit: int, repairs: Repairs) -> tuple[PlanBlock, bool]:
-    """The first `limit` requests as one block, and whether these are all."""
+    """The first `limit` requests as one block, fewer where only time ends a closed loop, and whether these are all."""
+    if workload.requests is None and not workload.open_loop:
+        limit = min(limit, ENDLESS_PREVIEWED)
     blocks: list[PlanBlock] = []
     total = 0
     for block in plan_blocks(workload, size=1 << 16, repairs=repairs):
