@@ -56,6 +56,8 @@ def _parts(found: Capacity) -> Iterator[RenderableType]:
 def sentence(found: Capacity) -> str:
     """The answer in words."""
     answer = found.answer
+    if answer.state is State.SEARCHING and answer.low is None and answer.high is None:
+        return "not found yet: no probe has told anything of it"
     last = found.probes[-1].rate if found.probes else None
     unknown = answer.state is State.WIDE and answer.capacity is None
     return SAYS[State.SEARCHING if unknown else answer.state].format(

@@ -90,4 +90,6 @@ def test_every_ending_has_its_sentence(state, part):
 
 def test_a_search_without_any_evidence_can_be_shown():
     assert "no probe counts" in shown(searched(invalid(40.0), answer=Answer(state=State.NOTHING)))
-    assert "capacity" in shown(searched(answer=Answer(state=State.SEARCHING), interrupted="interrupted (SIGINT)"))
+    assert "no probe has told anything" in shown(
+        searched(answer=Answer(state=State.SEARCHING), interrupted="interrupted (SIGINT)")
+    )
