@@ -7,10 +7,10 @@ before the bytes of any are looked at: what a worker does with one answer is no 
 
 from __future__ import annotations
 
-import errno
-import socket
+import os
 import ssl
 from dataclasses import dataclass
+from functools import partial
 from time import monotonic_ns
 from typing import Any, Protocol
 
@@ -18,15 +18,16 @@ import gevent
 import httptools
 from gevent.hub import Waiter
 
-from cliffwatch.errors import CliffwatchError
 from cliffwatch.records.schema import Outcome
+from loadgen.inbox import Inbox
+from loadgen.wire_errors import error_text, is_alert, refusal
 
 NS_PER_S = 1_000_000_000
 MAX_HEAD_BYTES = 256 * 1024
 MAX_RESPONSE_BYTES = 1 << 30
 _READ_EVENT = 1  # libev's EV_READ
 _DONE_GRACE_S = 1.0  # between the last event of a stream and the end of its HTTP message
-_BUFFER = memoryview(bytearray(256 * 1024))  # shared: a read is copied out before the next one starts
+_READ_BYTES = 64 * 1024
 _TRUSTED_IDLE_NS = 100_000_000  # a server that has just answered on a connection does not close it as idle
 
 
@@ -89,24 +90,6 @@ class Transfer:
     resent: bool = False  # the server had closed the idle connection; sent again on a fresh one
 
 
-class Inbox:
-    """Reads of all connections that are stamped and not yet looked at; the loop empties it before it waits again."""
-
-    def __init__(self) -> None:
-        self._loop = gevent.get_hub().loop
-        self._reads: list[tuple[Connection, int, bytes]] = []
-
-    def put(self, connection: Connection, stamp_ns: int, data: bytes) -> None:
-        if not self._reads:
-            self._loop.run_callback(self._hand_out)
-        self._reads.append((connection, stamp_ns, data))
-
-    def _hand_out(self) -> None:
-        reads, self._reads = self._reads, []
-        for connection, stamp_ns, data in reads:
-            connection.take(stamp_ns, data)
-
-
 class Connection:
     """One socket and its response parser. It is the parser's callback object and the loop's read callback."""
 
@@ -118,6 +101,8 @@ class Connection:
         self._sock = sock
         self._sock.settimeout(0.0)
         self._tls = hasattr(sock, "pending")
+        # The kernel's own call, where nothing is encrypted: gevent's wrapper would only be there to wait.
+        self._read = sock.recv if self._tls else partial(os.read, sock.fileno())
         self._inbox = inbox
         self._parser = httptools.HttpResponseParser(self)
         self._loop = gevent.get_hub().loop
@@ -215,7 +200,7 @@ class Connection:
         if self._lost is None:
             self._end(at_ns, clean=self._until_close, message="connection closed")
             return
-        outcome = Outcome.TLS if _is_alert(self._lost) and not self.received else None
+        outcome = Outcome.TLS if is_alert(self._lost) and not self.received else None
         self._end(at_ns, outcome, f"connection lost: {error_text(self._lost)}")
 
     def _unsent(self, error: OSError) -> Transfer:
@@ -224,8 +209,8 @@ class Connection:
             try:
                 self._sock.recv(1)
             except OSError as alert:
-                error = alert if _is_alert(alert) else error
-        outcome = Outcome.TLS if _is_alert(error) else Outcome.CONNECT
+                error = alert if is_alert(alert) else error
+        outcome = Outcome.TLS if is_alert(error) else Outcome.CONNECT
         return Transfer(monotonic_ns(), outcome, f"connection lost while sending: {error_text(error)}")
 
     def _send_all(self, request: bytes, limit_s: float) -> None:
@@ -242,13 +227,13 @@ class Connection:
     def _on_readable(self) -> None:
         while self._sink is not None:
             try:
-                size = self._sock.recv_into(_BUFFER)
+                data = self._read(_READ_BYTES)
             except (BlockingIOError, ssl.SSLWantReadError):
                 return
             except OSError as error:
-                self._lost, size = error, 0
-            self._inbox.put(self, monotonic_ns(), bytes(_BUFFER[:size]))
-            if not size or not (self._tls and self._sock.pending()):
+                self._lost, data = error, b""
+            self._inbox.put(self, monotonic_ns(), data)
+            if not data or not (self._tls and self._sock.pending()):
                 return
 
     def _parse(self, data: bytes) -> str | None:
@@ -256,7 +241,7 @@ class Connection:
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserCallbackError as error:
-            return _refusal(error.__context__ or error)
+            return refusal(error.__context__ or error)
         except httptools.HttpParserError as error:
             return f"not an HTTP/1.1 response: {error}"
         return None
@@ -270,7 +255,7 @@ class Connection:
         try:
             self._sink.body(self._stamp_ns, body)
         except Exception as error:  # noqa: BLE001  one answer must not cost the others of this turn of the loop
-            return _refusal(error)
+            return refusal(error)
         return None
 
     def _end(
@@ -311,26 +296,3 @@ class Connection:
             self._headers = {}
         elif not self._complete:
             self.reusable, self._complete = bool(self._parser.should_keep_alive()), True
-
-
-def _is_alert(error: OSError) -> bool:
-    """Whether the server sent a TLS alert: it may want a certificate of ours, and says so after the handshake."""
-    return isinstance(error, ssl.SSLError) and "ALERT" in (error.reason or "")
-
-
-_ADVICE = {
-    errno.EMFILE: "this client ran out of file descriptors (raise `ulimit -n`)",
-    errno.EADDRNOTAVAIL: "this client ran out of local ports (add workers on other hosts)",
-}
-
-
-def _refusal(error: BaseException) -> str:
-    """A sink's error in words: what came is not what it reads."""
-    return str(error) if isinstance(error, CliffwatchError) else f"{type(error).__name__}: {error}"
-
-
-def error_text(error: OSError) -> str:
-    """What an operating system error means here, in words."""
-    if isinstance(error, socket.gaierror):
-        return f"the host name cannot be resolved: {error.strerror or error}"
-    return _ADVICE.get(error.errno or 0) or (error.strerror or str(error)).lower()

@@ -16,9 +16,11 @@ import gevent.socket
 
 from cliffwatch.records.schema import Outcome
 from loadgen.access import Access
-from loadgen.connection import Cancelled, Connection, Inbox, Sink, Timeouts, Transfer, error_text
+from loadgen.connection import Cancelled, Connection, Sink, Timeouts, Transfer
+from loadgen.inbox import Inbox
 from loadgen.origin import authority
 from loadgen.proxy import ProxyRefusedError
+from loadgen.wire_errors import error_text
 
 
 class _ConnectError(Exception):

@@ -76,14 +76,9 @@ class SseParser:
         Raises:
             StreamLimitError: a line, or the data of one event, exceeds the limit (16 MiB unless told otherwise).
         """
-        if self._head is not None:
-            data = self._without_bom(data)
-        if self._after_cr and data:
-            data = data.removeprefix(b"\n")
-            self._after_cr = False
-        if b"\r" in data:
-            self._after_cr = data.endswith(b"\r")
-            data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        if self._is_one_event(data):
+            return [Event(stamp_ns, data[6:-2])]
+        data = self._with_plain_line_ends(data)
         lines = data.split(b"\n")
         rest = lines.pop()
         if lines and self._held:
@@ -117,6 +112,30 @@ class SseParser:
         if self._data:
             events.append(self._event())
         return events
+
+    def _is_one_event(self, data: bytes) -> bool:
+        """Whether a read is one event of one line and nothing else is under way: what most servers' reads are."""
+        return (
+            data.startswith(b"data: ")
+            and data.find(b"\n") == len(data) - 2
+            and data.endswith(b"\n\n")
+            and b"\r" not in data
+            and len(data) - 8 <= self._limit
+            and not (self._held or self._data or self._type or self._after_cr)
+            and self._head is None
+        )
+
+    def _with_plain_line_ends(self, data: bytes) -> bytes:
+        """`data` without a leading byte order mark, its lines ending in LF."""
+        if self._head is not None:
+            data = self._without_bom(data)
+        if self._after_cr and data:
+            data = data.removeprefix(b"\n")
+            self._after_cr = False
+        if b"\r" in data:
+            self._after_cr = data.endswith(b"\r")
+            data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        return data
 
     def _without_bom(self, data: bytes) -> bytes:
         head = (self._head or b"") + data

@@ -116,3 +116,13 @@ def test_any_cut_any_line_end_any_comments(data: st.DataObject) -> None:
 def test_random_bytes_give_the_same_events_however_cut(reads: list[bytes]) -> None:
     whole = b"".join(reads)
     assert data_of(*reads) == data_of(whole) == data_of(*(whole[i : i + 1] for i in range(len(whole))))
+
+
+def test_a_read_that_is_one_event_by_itself_still_belongs_to_what_came_before():
+    assert events_of(b"data: a\n\n", b"data: b\n\n") == [Event(1, b"a"), Event(2, b"b")]
+    assert events_of(b"data: a\n", b"data: b\n\n") == [Event(2, b"a\nb")]
+    assert events_of(b"\n", b"data: x", b"data: y\n\n") == [Event(3, b"xdata: y")]
+    assert events_of(b"\n", b"event: error\n", b"data: no\n\n") == [Event(3, b"no", "error")]
+    assert events_of(b"\n", b"data: a\n\n\r", b"data: b\n\n") == [Event(2, b"a"), Event(3, b"b")]
+    with pytest.raises(StreamLimitError):
+        SseParser(max_line_bytes=4).feed(1, b"data: 12345\n\n")
