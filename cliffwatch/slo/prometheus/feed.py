@@ -145,12 +145,14 @@ class _Counters:
         if first.metric == bad.metric:
             own |= {label: "other" for label in bad.match if label not in first.match}
         made = {
-            selector(first.metric, {**labels, **own}): counter(
+            selector(first.metric, {**labels, **own, **self.watch.match}): counter(
                 pod.phases, lambda phase: phase.events if counts_bad else phase.events - phase.bad
             )
         }
         if not pod.without_bad:
-            made[selector(bad.metric, {**labels, **bad_labels})] = counter(pod.phases, lambda phase: phase.bad)
+            made[selector(bad.metric, {**labels, **bad_labels, **self.watch.match})] = counter(
+                pod.phases, lambda phase: phase.bad
+            )
         return made
 
 

@@ -93,3 +93,9 @@ def test_every_pattern_of_the_catalog_has_a_value() -> None:
     }
     assert patterns
     assert all(re.fullmatch(pattern, one_of(pattern)) for pattern in patterns)
+
+
+def test_what_the_file_matches_is_what_is_exposed() -> None:
+    match = {"handler": "/v1/chat/completions"}
+    made = series({"sli": "availability", "target": "99%"}, Pod((phase(1, 100, 5),)), match=match)
+    assert all('handler="/v1/chat/completions"' in name for name in made)
