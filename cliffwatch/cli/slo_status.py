@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import NoReturn
 
 import typer
 from rich import box
 from rich.console import Group, RenderableType
-from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
@@ -58,17 +58,20 @@ def show(files: Files, server: Prometheus, *, as_json: bool) -> ExitCode:
     return ExitCode.SLO_MISSED if any(one.pages for one in reading.slos) else ExitCode.OK
 
 
-def watch(files: Files, server: Prometheus) -> None:
+def watch(files: Files, server: Prometheus) -> NoReturn:
     """Show the status again every `EVERY_S` until Ctrl-C; beside an old one it is said why there is no new one."""
-    last: RenderableType = ""
-    with Live(auto_refresh=False, screen=False) as live:
-        while True:
-            try:
-                last = _screen(read_status(files, server.ask_all), server.url)
-                live.update(last, refresh=True)
-            except UnreachableError as error:
-                live.update(Group(last, Text(f"OLD: {error}", "bold red")), refresh=True)
-            time.sleep(EVERY_S)
+    shown, last = console(), Group()
+    while True:
+        try:
+            last = _screen(read_status(files, server.ask_all), server.url)
+            screen = last
+        except UnreachableError as error:
+            screen = Group(last, Text(f"OLD: {error}", "bold red"))
+        if shown.is_terminal:
+            shown.clear()
+        shown.print(screen)
+        shown.file.flush()
+        time.sleep(EVERY_S)
 
 
 def _screen(reading: Reading, url: str) -> Group:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
 
+from cliffwatch.cli import slo_status
 from cliffwatch.slo.spec import presets
 from tests.cli.command import Command
+from tests.slo.live.records import SLO, records
+from tests.slo.live.scripted import serving
 
 
 @pytest.fixture
@@ -126,3 +130,31 @@ def test_testing_refuses_files_and_folders_that_cannot_be_used(watched: Path, co
     assert f"{watched}: cannot be made: " in folder.err
     rules = command("slo", "test", watched, "--rules", watched / "none.yml")
     assert (rules.code, rules.out) == (2, "")
+
+
+def test_status_is_shown_again_until_ctrl_c_and_says_when_it_is_old(
+    tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "slo.yaml").write_text(SLO)
+    with serving(records(0.001)) as server:
+        naps: list[float] = []
+
+        def nap(seconds: float) -> None:
+            naps.append(seconds)
+            server.script = lambda _path, _query: (503, b'{"status":"error","error":"starting up"}')
+            if len(naps) == 2:
+                raise KeyboardInterrupt
+
+        monkeypatch.setattr(slo_status, "time", SimpleNamespace(sleep=nap))
+        ended = command("slo", "status", tmp_path / "slo.yaml", "--prometheus", server.url, "--watch")
+    assert ended.code == 130
+    first, _, second = ended.out.partition("OLD:")
+    assert first.count("90.0 %") == 2  # the budget left, and again beside the reason why there is no newer
+    assert "starting up" in second
+
+
+def test_status_takes_either_json_or_watch(tmp_path: Path, command: Command) -> None:
+    (tmp_path / "slo.yaml").write_text(SLO)
+    ended = command("slo", "status", tmp_path, "--prometheus", "http://127.0.0.1:1", "--json", "--watch")
+    assert ended.code == 2
+    assert "--watch, --json" in ended.err
