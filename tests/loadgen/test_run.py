@@ -183,11 +183,11 @@ def test_lent_workers_end_what_is_in_flight_when_they_are_interrupted(engine, tm
     lent = start("--master", bind)
     assert wait_for(lambda: rows_so_far(tmp_path / "run") > 20, timeout_s=60)
     lent.send_signal(signal.SIGTERM)
-    _, err = lent.communicate(timeout=30)
+    _, err = lent.communicate(timeout=60)
     assert lent.returncode == 130 and "interrupted (SIGTERM) while workers were lent" in err
     assert "Traceback" not in err and "KeyboardInterrupt" not in err
     master.send_signal(signal.SIGINT)
-    assert master.communicate(timeout=30) and master.returncode == 130
+    assert master.communicate(timeout=60) and master.returncode == 130
     assert set(balanced(tmp_path / "run")) <= {"ok", "cancelled", "lost"}
 
 
