@@ -11,6 +11,10 @@ BIN := $(VENV)/bin
 TOOLS := .tools
 PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check --no-compile --no-input
 
+# Tests on every core, at most 8; those that need the machine for themselves on one, at the end (tests/conftest.py).
+# One after another, to use a debugger or see what is printed: make unit PYTEST="-n 0 -s"
+PARALLEL := -n auto --maxprocesses 8 --dist loadgroup --no-loadscope-reorder
+
 RUNTIME := $(VENV)/.runtime-installed
 DEV := $(VENV)/.dev-installed
 
@@ -23,7 +27,7 @@ demo: $(RUNTIME) ## Stand-in engine, load, live page and report on this machine 
 	@$(BIN)/cliffwatch demo $(DEMO)
 
 test: $(DEV) ## All tests; those whose server is absent are skipped and say which target brings it (see `make tools`)
-	@$(BIN)/python -m pytest $(PYTEST)
+	@$(BIN)/python -m pytest $(PARALLEL) $(PYTEST)
 
 check: lint unit ## lint and unit: what a commit must pass
 
@@ -34,7 +38,7 @@ lint: $(DEV) ## Format, lint, types, import contracts
 	@$(BIN)/lint-imports
 
 unit: $(DEV) ## Unit tests
-	@$(BIN)/python -m pytest -q -m "not integration and not e2e" $(PYTEST)
+	@$(BIN)/python -m pytest -q $(PARALLEL) -m "not integration and not e2e" $(PYTEST)
 
 bench: $(DEV) ## Run every benchmark once and print its figures
 	@scripts/bench $(BIN)/python

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,3 +26,32 @@ def shared_dir() -> Path:
     if not path.is_dir():
         pytest.skip(f"reference data is not here: {path} (set CLIFFWATCH_SHARED)")
     return path
+
+
+# A unit test that takes longer (CPU time, so that a busy machine does not matter) makes everybody wait for it.
+MAX_UNIT_CPU_S = 5.0
+ALONE = ("integration", "e2e")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Unit tests come first, spread over every core; then one worker has the rest for itself, one after another.
+
+    What starts servers and judges latencies must not share the cores with other tests.
+    """
+    items.sort(key=_stays_alone)
+    for item in filter(_stays_alone, items):
+        item.add_marker(pytest.mark.xdist_group("alone"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """A unit test fails when its own process worked on it for too long."""
+    start_s = time.process_time()
+    yield
+    took_s = time.process_time() - start_s
+    if took_s > MAX_UNIT_CPU_S and not _stays_alone(item):
+        pytest.fail(f"a unit test may take {MAX_UNIT_CPU_S:g} s of CPU time, this one took {took_s:.1f} s")
+
+
+def _stays_alone(item: pytest.Item) -> bool:
+    return any(item.get_closest_marker(name) for name in ALONE)

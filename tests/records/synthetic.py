@@ -8,8 +8,6 @@ shard would hold; outcomes other than `ok` are spread by `failures`.
 from __future__ import annotations
 
 import dataclasses
-import shutil
-import tempfile
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -142,21 +140,28 @@ def make_table(rows: int, *, seed: int = 7, failures: float = 0.01, rate: float 
     return pa.Table.from_arrays(arrays, schema=ARROW_SCHEMA)
 
 
-_templates = tempfile.TemporaryDirectory(prefix="cliffwatch-runs-")
-_made: dict[str, SyntheticRun] = {}
+_made: dict[str, tuple[SyntheticRun, dict[Path, bytes | None]]] = {}
 
 
 def make_run(run_dir: Path, rows: int, *, manifest: Manifest | None = None, **options: Any) -> SyntheticRun:
     """A run folder of `rows` rows: closed, or live (`state=RunState.RUNNING`) with `parts` parts a worker.
 
-    Options go to `_make_run` and on to `make_table`. What was made before in this process is copied.
+    Options go to `_make_run` and on to `make_table`. What was made before in this process is written again as it was.
     """
     manifest = manifest or make_manifest()
     key = repr((rows, manifest.model_dump_json(), sorted(options.items())))
     if key not in _made:
-        _made[key] = _make_run(Path(_templates.name, str(len(_made))), rows, manifest, **options)
-    made = _made[key]
-    shutil.copytree(made.dir, run_dir, dirs_exist_ok=True)
+        made = _make_run(run_dir, rows, manifest, **options)
+        found = sorted(run_dir.rglob("*"))
+        _made[key] = made, {path.relative_to(run_dir): None if path.is_dir() else path.read_bytes() for path in found}
+        return made
+    made, contents = _made[key]
+    run_dir.mkdir(parents=True, exist_ok=True)
+    for path, data in contents.items():  # a folder sorts before what is in it
+        if data is None:
+            (run_dir / path).mkdir(exist_ok=True)
+        else:
+            (run_dir / path).write_bytes(data)
     return dataclasses.replace(made, dir=run_dir)
 
 
