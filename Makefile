@@ -48,7 +48,7 @@ stack: $(DEV) tools-prometheus tools-compose ## Check docker-compose.yml, the Pr
 
 tools: tools-prometheus tools-vllm tools-chromium tools-compose ## Fetch every server and tool that tests use
 
-tools-prometheus: $(TOOLS)/prometheus/.ready ## Prometheus 3.5, promtool, Alertmanager, amtool into .tools/prometheus
+tools-prometheus: $(TOOLS)/prometheus/.ready $(TOOLS)/prometheus-2.42/.ready ## Prometheus 3.5 (and 2.42, the oldest that rules are for), promtool, Alertmanager
 tools-vllm: $(TOOLS)/vllm/.ready ## vLLM for CPU (2.5 GB) and a tiny model into .tools/vllm
 tools-compose: $(TOOLS)/compose/.ready ## Docker Compose v5 into .tools/compose (no daemon needed for `make stack`)
 tools-chromium: ## Chromium from the distribution's packages (needs root)
@@ -56,6 +56,9 @@ tools-chromium: ## Chromium from the distribution's packages (needs root)
 
 $(TOOLS)/prometheus/.ready: scripts/get_prometheus
 	@scripts/get_prometheus $(@D) && touch $@
+
+$(TOOLS)/prometheus-2.42/.ready: scripts/get_prometheus | $(TOOLS)/prometheus/.ready
+	@scripts/get_prometheus $(@D) bookworm && touch $@
 
 $(TOOLS)/vllm/.ready: scripts/get_vllm tests/servers/vllm.lock tests/servers/tiny_model.py | $(DEV)
 	@scripts/get_vllm $(@D) "$(PYTHON)" $(BIN)/python && touch $@
