@@ -11,9 +11,10 @@ BIN := $(VENV)/bin
 TOOLS := .tools
 PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check --no-compile --no-input
 
-# Tests on every core, at most 8; those that need the machine for themselves on one, at the end (tests/conftest.py).
+# Unit tests run on every core, at most 8; what starts servers or judges latencies has the machine for itself, after them.
 # One after another, to use a debugger or see what is printed: make unit PYTEST="-n 0 -s"
-PARALLEL := -n auto --maxprocesses 8 --dist loadgroup --no-loadscope-reorder
+UNIT := -q -n auto --maxprocesses 8 -m "not integration and not e2e"
+ALONE := -m "integration or e2e"
 
 RUNTIME := $(VENV)/.runtime-installed
 DEV := $(VENV)/.dev-installed
@@ -26,8 +27,8 @@ help: ## Show this list
 demo: $(RUNTIME) ## Stand-in engine, load, live page and report on this machine (DEMO="--duration 20s" passes options)
 	@$(BIN)/cliffwatch demo $(DEMO)
 
-test: $(DEV) ## All tests; those whose server is absent are skipped and say which target brings it (see `make tools`)
-	@$(BIN)/python -m pytest $(PARALLEL) $(PYTEST)
+test: unit ## All tests; those whose server is absent are skipped and say which target brings it (see `make tools`)
+	@$(BIN)/python -m pytest $(ALONE) $(PYTEST)
 
 check: lint unit ## lint and unit: what a commit must pass
 
@@ -38,7 +39,7 @@ lint: $(DEV) ## Format, lint, types, import contracts
 	@$(BIN)/lint-imports
 
 unit: $(DEV) ## Unit tests
-	@$(BIN)/python -m pytest -q $(PARALLEL) -m "not integration and not e2e" $(PYTEST)
+	@$(BIN)/python -m pytest $(UNIT) $(PYTEST)
 
 bench: $(DEV) ## Run every benchmark once and print its figures
 	@scripts/bench $(BIN)/python

@@ -33,16 +33,6 @@ MAX_UNIT_CPU_S = 5.0
 ALONE = ("integration", "e2e")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Unit tests come first, spread over every core; then one worker has the rest for itself, one after another.
-
-    What starts servers and judges latencies must not share the cores with other tests.
-    """
-    items.sort(key=_stays_alone)
-    for item in filter(_stays_alone, items):
-        item.add_marker(pytest.mark.xdist_group("alone"))
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     """A unit test fails when its own process worked on it for too long."""
