@@ -24,8 +24,9 @@ def wilson(successes: float, n: float, confidence: float = 0.95) -> tuple[float,
         return 0.0, 1.0
     z = NormalDist().inv_cdf(0.5 + confidence / 2)
     share = successes / n
-    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
-    half = z / (1 + z * z / n) * sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    # Multiplied through by n, so that a tiny n neither underflows nor divides by zero.
+    middle = (successes + z * z / 2) / (n + z * z)
+    half = z / (n + z * z) * sqrt(successes * (1 - share) + z * z / 4)
     # The bound at a share of 0 or 1 is exactly that share; rounding must not say otherwise.
     low = 0.0 if successes == 0 else max(0.0, middle - half)
     high = 1.0 if successes == n else min(1.0, middle + half)

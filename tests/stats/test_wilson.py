@@ -30,6 +30,13 @@ def test_nothing_is_known_of_nothing() -> None:
     assert wilson(0, 0) == (0.0, 1.0)
 
 
+@pytest.mark.parametrize("n", [5e-324, 1e-300, 1e-160, 1e300])
+def test_a_count_of_any_size_has_bounds(n: float) -> None:
+    """As good as nothing is known of next to no events, and the share itself of endless ones."""
+    low, high = wilson(n / 2, n)
+    assert (low, high) == ((0.5, 0.5) if n > 1 else (pytest.approx(0, abs=1e-9), pytest.approx(1, abs=1e-9)))
+
+
 @given(st.integers(1, 10**7), st.data())
 def test_bounds_solve_the_score_equation(n: int, data: st.DataObject) -> None:
     """Each bound p is where |share - p| = z sqrt(p (1 - p) / n), z = 1.959964: the definition, not the closed form."""
