@@ -6,7 +6,8 @@ other, in turn: `rawclient.rs`, an epoll loop that only counts bytes and is what
 `cliffwatch run`, master and workers as a user starts them; Locust's FastHttpUser as its documentation has it; and
 `vllm bench serve` where `make tools-vllm` has brought it. Processor time is the kernel's count for the worker process.
 Both sides stamp with CLOCK_MONOTONIC of one host and requests carry ids, so what a client says is compared with what
-the server did, request by request. Each row goes to benchmarks/results/loadgen_ROW.json with bar, n, machine and peers.
+the server did, request by request. Each row goes to benchmarks/results/loadgen_ROW.json with bar, n, machine and peers;
+docs/benchmarks.md shows them all.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from benchmarks.loadgen import arrivals, endurance, streams, throughput
+from benchmarks.loadgen import arrivals, endurance, page, streams, throughput
 from benchmarks.loadgen.result import Row
 from benchmarks.loadgen.rig import Rig, build
 
@@ -54,6 +55,8 @@ def main() -> None:
                     row.save()
                 missed += [] if row.reached else [row.name]
             print(f"  [{part}: {time.monotonic() - started_s:.0f} s]", flush=True)
+    if not options.no_save:
+        page.write()
     if missed:
         print(f"\nmissed a bar: {', '.join(missed)}")
     sys.exit(bool(missed))

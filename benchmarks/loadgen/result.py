@@ -10,7 +10,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-RESULTS = Path(__file__).resolve().parents[1] / "results"
+from benchmarks.loadgen.page import RESULTS
+
 Peers = dict[str, dict[str, float | int | None]]
 
 
