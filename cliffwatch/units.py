@@ -27,6 +27,8 @@ _QUANTITY = re.compile(
 # unit, its size in seconds, and the length from which the next unit is shown
 _SHOWN = (("µs", 1e-6, 1e-3), ("ms", 1e-3, 1.0), ("s", 1.0, 120.0), ("min", 60.0, 7200.0), ("h", 3600.0, 3.6e6))
 
+_RANGES = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1))
+
 DURATION_FORMS = "a number of seconds or text such as 250ms, 2s, 5m, 1h, 30d"
 TOKEN_FORMS = "a whole number of tokens or text such as 512, 1k, 32k (k = 1024)"
 SHARE_FORMS = "a number between 0 and 1 or text such as 95%"
@@ -98,6 +100,14 @@ def format_seconds(seconds: float | None) -> str:
         if abs(rounded) * size < following:
             return f"{rounded:.0f} {unit}" if abs(rounded) >= 100 else f"{rounded:.3g} {unit}"
     return f"{seconds / 3600:.0f} h"
+
+
+def format_range(seconds: float) -> str:
+    """A length of time as Prometheus writes it, to the millisecond: `15s`, `1500ms`, `30d`. Reads back by
+    `parse_seconds`."""
+    milliseconds = round(seconds * 1000)
+    unit, size = next((unit, size) for unit, size in _RANGES if milliseconds % size == 0)
+    return f"{milliseconds // size}{unit}"
 
 
 def format_tokens(tokens: int) -> str:

@@ -11,10 +11,10 @@ from cliffwatch.cli.slo_backtest import backtest
 from cliffwatch.cli.slo_proof import prove_slo
 from cliffwatch.errors import InputError
 from cliffwatch.report.words import target
+from cliffwatch.slo.prometheus.forms import FORMS
+from cliffwatch.slo.prometheus.rules import compile_rules, watch_of
 from cliffwatch.slo.schema import FILE_NAME, HINT, slo_schema
 from cliffwatch.slo.spec import load_slo, presets, slo_text
-
-FORMATS = ("prometheus", "operator")
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Check, create, compile and watch SLO files.")
 
@@ -60,21 +60,20 @@ def schema() -> None:
 def compile_slo(
     file: str = typer.Argument(..., metavar="FILE", help="An SLO file with a section `watch`, or a preset's name."),
     out: str = typer.Option("", metavar="PATH", help="Write here; else to standard output."),
-    form: str = typer.Option("prometheus", "--format", help=f"One of {', '.join(FORMATS)}."),
+    form: str = typer.Option("prometheus", "--format", help=f"One of {', '.join(FORMS)}."),
 ) -> None:
     """Make Prometheus rules: records, budget left, burn-rate alerts, alerts on engines that say nothing.
 
+    Or what stands around them: the scrape configuration, a ServiceMonitor, Alertmanager's routes and inhibition.
+
     Refuses (exit code 2) what rules could not tell exactly, with what to do instead.
     """
-    from cliffwatch.slo.prometheus.files import prometheus_rule, rule_file
-    from cliffwatch.slo.prometheus.rules import compile_rules
-
-    if form not in FORMATS:
-        raise InputError("is no form of rules", field="--format", value=form, allowed=", ".join(FORMATS))
+    if form not in FORMS:
+        raise InputError("is no form of rules", field="--format", value=form, allowed=", ".join(FORMS))
     slo = load_slo(file)
     compiled = compile_rules(slo, source=file)
-    text = rule_file(compiled) if form == "prometheus" else prometheus_rule(compiled, slo.name)
-    for note in compiled.notes:
+    text = FORMS[form].text(slo.name, watch_of(slo, source=file), compiled)
+    for note in compiled.notes if FORMS[form].of_rules else ():
         typer.echo(f"note: {note}", err=True)
     if not out:
         typer.echo(text, nl=False)
@@ -84,7 +83,7 @@ def compile_slo(
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror or error}", file=out) from error
     rules = sum(len(group["rules"]) for group in compiled.groups)
-    typer.echo(f"wrote {out}: {rules} rules, {compiled.series}")
+    typer.echo(f"wrote {out}" + (f": {rules} rules, {compiled.series}" if FORMS[form].of_rules else ""))
 
 
 @app.command()

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
 
+import pytest
+import yaml
+
+from cliffwatch.slo.prometheus.forms import FORMS
+from cliffwatch.slo.prometheus.rules import compile_rules, watch_of
+from cliffwatch.slo.spec import parse_slo
 from tests.servers.engines import ROOT
 from tests.servers.monitoring import tool
 
@@ -21,3 +27,44 @@ def test_rules_do_what_their_tests_say() -> None:
 @pytest.mark.parametrize("name", ["alertmanager.yml", "alertmanager-webhook.yml"])
 def test_alertmanager_accepts_its_configuration(name: str) -> None:
     tool("amtool", "check-config", f"deploy/alertmanager/{name}")
+
+
+def _compiled(form: str, into: Path, **watch: object) -> Path:
+    document = {
+        "name": "chat",
+        "objectives": [{"sli": "ttft", "threshold": 2.5, "target": 0.95}],
+        "watch": {"engine": "vllm", **watch},
+    }
+    slo = parse_slo(yaml.safe_dump(document), source="slo.yaml")
+    path = into / f"{form}.yml"
+    path.write_text(FORMS[form].text(slo.name, watch_of(slo, source="slo.yaml"), compile_rules(slo)))
+    return path
+
+
+def test_prometheus_accepts_what_is_compiled_for_scraping(tmp_path: Path) -> None:
+    labels = {"match": {"job": "vllm", "env": "a$b"}, "target_labels": ["env"], "scrape_interval": "1.5s"}
+    _compiled("scrape", tmp_path, **labels)
+    _compiled("prometheus", tmp_path, **labels)
+    (tmp_path / "targets").mkdir()
+    (tmp_path / "targets" / "chat.yml").write_text('- targets: ["127.0.0.1:8000"]\n')
+    config = {"scrape_config_files": ["scrape.yml"], "rule_files": ["prometheus.yml"]}
+    (tmp_path / "all.yml").write_text(yaml.safe_dump(config))
+    said = tool("promtool", "check", "config", tmp_path / "all.yml")
+    assert "1 rule files found" in said
+    assert "WARNING" not in said
+
+
+@pytest.mark.parametrize(
+    ("labels", "receivers"),
+    [
+        ("slo=chat severity=page objective=x", "cliffwatch,page"),
+        ("slo=chat severity=ticket objective=x", "cliffwatch,ticket"),
+        ("slo=chat severity=unheard_of", "cliffwatch,page"),
+        ("slo=another severity=page", "shown-only"),
+    ],
+)
+def test_alertmanager_routes_alerts_of_the_slo(labels: str, receivers: str, tmp_path: Path) -> None:
+    config = _compiled("alertmanager", tmp_path, group_by=["instance"])
+    tool("amtool", "check-config", config)
+    routed = tool("amtool", "config", "routes", "test", f"--config.file={config}", *labels.split())
+    assert routed.strip() == receivers

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 
+from cliffwatch.units import format_range, parse_seconds
+
 
 def quoted(text: str) -> str:
     """A PromQL string."""
@@ -56,15 +58,11 @@ def summed(group_by: Sequence[str], inner: str) -> str:
     return f"sum by ({', '.join(group_by)}) ({inner})" if group_by else f"sum({inner})"
 
 
-_UNITS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
-
-
 def window_text(seconds: int) -> str:
     """`5m`, `6h`, `3d`."""
-    unit, size = next((unit, size) for unit, size in _UNITS if seconds % size == 0)
-    return f"{seconds // size}{unit}"
+    return format_range(seconds)
 
 
 def window_s(text: str) -> int:
     """The seconds of such a text."""
-    return int(text[:-1]) * dict(_UNITS)[text[-1]]
+    return round(parse_seconds(text))
