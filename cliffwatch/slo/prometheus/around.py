@@ -101,8 +101,8 @@ def alertmanager_config(slo: str, watch: Watch) -> str:
 
 
 def _inhibitions(mine: str, watch: Watch) -> list[dict[str, Any]]:
-    """A page silences the ticket of the same promise and group. An engine that is down silences its own burns, which show
-    figures from before, and somebody has been woken; where instances share a budget, others may burn too."""
+    """A page silences the ticket of the same promise and group. An engine that is down silences its own burns, for they
+    show figures from before, and somebody is awake; where instances share a budget, others may burn too."""
     burns = 'alertname=~"SloBurn.+"'
     found = [
         {
