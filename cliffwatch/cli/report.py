@@ -39,10 +39,20 @@ def report(
     phase: PhaseChoice = typer.Option(PhaseChoice.MEASURED, help="Which requests to judge."),
     by: Grouping = typer.Option(None, help="Also show the requests apart, by what they were."),
     strict: bool = typer.Option(False, help="Treat too few data as missed."),
+    prometheus: str = typer.Option(
+        "", metavar="URL", help="Also show the engine's own figures over the same time, from this Prometheus."
+    ),
+    prometheus_token_file: Path | None = typer.Option(
+        None, metavar="FILE", help="Holds its bearer token; else CLIFFWATCH_PROMETHEUS_TOKEN, where that is set."
+    ),
+    engine_match: list[str] = typer.Option(
+        [], metavar="LABEL=VALUE", help="A label of the engine's series beside its model's; may be given several times."
+    ),
 ) -> None:
     """Judge a run against its SLOs.
 
-    Exit codes: 0 all met (or no SLO, or too few data to say), 1 missed, 2 wrong input, 3 the run is INVALID.
+    Exit codes: 0 all met (or no SLO, or too few data to say), 1 missed, 2 wrong input, 3 the run is INVALID,
+    4 Prometheus does not answer.
     """
     from cliffwatch.records.reader import RunReader
 
@@ -50,7 +60,18 @@ def report(
         _refuse_own_files(html, run_dir)
     chosen = None if phase is PhaseChoice.ALL else Phase(phase)
     reader = RunReader(run_dir)
-    judged = summarize(reader, load_run_slo(slo) if slo else own_slo(run_dir), phase=chosen, by=by)
+    by_slo = load_run_slo(slo) if slo else own_slo(run_dir)
+    judged = summarize(reader, by_slo, phase=chosen, by=by)
+    if prometheus:
+        from cliffwatch.cli.prometheus import prometheus as server_at
+        from cliffwatch.slo.beside.compare import beside, read_match
+
+        server = server_at(prometheus, prometheus_token_file)
+        found = beside(reader, by_slo, server.ask_all, read_match(engine_match))
+        judged = judged.model_copy(update={"beside": found})
+    elif engine_match or prometheus_token_file is not None:
+        given = "--engine-match" if engine_match else "--prometheus-token-file"
+        raise InputError(f"is missing: {given} needs it", field="--prometheus", allowed="the address of a Prometheus")
     if html is not None:
         from cliffwatch.report.html import render
 

@@ -18,6 +18,7 @@ from cliffwatch.config import ConfigModel, parse_config
 from cliffwatch.errors import InputError
 
 Sli = Literal["ttft", "itl", "tpot", "e2e", "queue", "availability", "throughput"]
+Span = Literal["prefill", "decode"]
 Signal = Literal["running", "waiting", "kv_usage", "generated", "preemptions"]
 _DATA = resources.files("cliffwatch.engines") / "data"
 _NUMBER = re.compile(r"\d+")
@@ -141,6 +142,7 @@ class Engine(ConfigModel):
         versions: those that the file describes.
         paths: where its metrics are, the usual first; `port` where it is not the API's.
         labels: role (`model`, `replica`, `tenant`) to label.
+        spans: parts of a request's time inside the engine, beside `queue`; the first metric that is there.
         signals: role (see Signal) to metric.
         awake: series that are 1 while the engine is awake and 0 while it sleeps.
         aborts: None where the engine does not count requests that were left.
@@ -158,6 +160,7 @@ class Engine(ConfigModel):
     edge_flags: dict[str, EdgeFlag] = Field(default_factory=dict)
     metrics: tuple[Metric, ...]
     slis: dict[Sli, SliSource] = Field(default_factory=dict)
+    spans: dict[Span, tuple[str, ...]] = Field(default_factory=dict)
     signals: dict[Signal, str] = Field(default_factory=dict)
     awake: Series | None = None
     aborts: Aborts | None = None
@@ -167,6 +170,7 @@ class Engine(ConfigModel):
     def _refers_to_what_is_there(self) -> Engine:
         names = {metric.name for metric in self.metrics}
         used = {*self.signals.values(), *([self.awake.metric] if self.awake else [])}
+        used |= {name for names in self.spans.values() for name in names}
         for source in self.slis.values():
             used |= {*source.metrics, *(one.metric for one in (*source.events, *source.bad))}
             used |= {source.without.metric} if source.without else set()

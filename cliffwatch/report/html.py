@@ -26,6 +26,7 @@ from cliffwatch.report.plots import (
     timeline,
 )
 from cliffwatch.report.summary import Report
+from cliffwatch.slo.beside import table as beside
 from cliffwatch.slo.judgement import ObjectiveResult
 from cliffwatch.units import format_seconds
 
@@ -92,7 +93,7 @@ def _environment() -> Environment:
         "retries": words.retries, "cancellations": words.cancellations, "replicas": words.replicas,
         "INTERVAL_NOTE": words.INTERVAL_NOTE, "SETTLING_NOTE": words.SETTLING_NOTE,
         "price_figures": words.price_figures, "bias": words.bias, "checked": words.checked, "trusted": words.trusted,
-        "limit": words.limit, "STATUS": words.STATUS,
+        "limit": words.limit, "beside": beside, "STATUS": words.STATUS,
         "FEW_NOTE": words.FEW_NOTE, "zip": zip,
     }  # fmt: skip
     return environment

@@ -22,6 +22,7 @@ from cliffwatch.report.intervals import Intervals, SureQuantile, percentile_inte
 from cliffwatch.report.query import ok_in, row, rows
 from cliffwatch.report.replicas import ReplicasSummary, summarize_replicas
 from cliffwatch.report.settling import Settling, settle
+from cliffwatch.slo.beside.document import Beside
 from cliffwatch.slo.judge import judge, partial_note, price_of
 from cliffwatch.slo.judgement import Judgement
 from cliffwatch.slo.quantiles import PERCENTILES, quantiles
@@ -113,6 +114,7 @@ class Report(_Part):
         apart: cold-start and warm-up requests, where the run has any.
         replicas: the judged requests by the replica that answered, where a header was to tell it.
         by, groups: the judged requests told apart, where that was asked for.
+        beside: the engine's own figures over the same time, where a Prometheus was asked for them.
     """
 
     manifest: Manifest
@@ -135,6 +137,7 @@ class Report(_Part):
     replicas: ReplicasSummary | None = None
     by: Grouping | None = None
     groups: tuple[GroupSummary, ...] = ()
+    beside: Beside | None = None
 
     @property
     def invalid(self) -> bool:

@@ -41,6 +41,7 @@ from cliffwatch.report.words import (
     trusted,
     usd,
 )
+from cliffwatch.slo.beside.table import render as render_beside
 from cliffwatch.slo.judgement import Judgement, ObjectiveResult, Status
 from cliffwatch.units import format_seconds
 
@@ -72,6 +73,8 @@ def _parts(report: Report) -> Iterator[RenderableType]:
     yield from _clients(report)
     if report.replicas is not None:
         yield from _replicas(report.replicas)
+    if report.beside is not None:
+        yield render_beside(report.beside)
     yield _spaced(_rates(report))
     if report.verdict and report.verdict.checks:
         yield _spaced(_checks(report.verdict))

@@ -65,6 +65,12 @@ def instant(promql: str, *, keep_s: float = 0.0) -> Ask:
     return Ask("/api/v1/query", (("query", promql),), keep_s)
 
 
+def raw_samples(selected: str, *, start_s: float, end_s: float, keep_s: float = 0.0) -> Ask:
+    """The samples themselves, as they were scraped, after `start_s` up to `end_s` (Unix seconds)."""
+    length_ms = math.ceil((end_s - start_s) * 1_000)
+    return Ask("/api/v1/query", (("query", f"{selected}[{length_ms}ms]"), ("time", f"{end_s:.3f}")), keep_s)
+
+
 def ranged(promql: str, *, start_s: float, end_s: float, step_s: float, keep_s: float = SLOW_KEEP_S) -> Ask:
     """A range query; times in Unix seconds."""
     form = (("query", promql), ("start", f"{start_s:.3f}"), ("end", f"{end_s:.3f}"), ("step", f"{step_s:g}"))
