@@ -193,9 +193,9 @@ def test_a_refused_connection_is_tried_again_and_its_first_send_is_unknown():
 def test_stopping_the_run_ends_a_wait_between_attempts():
     with serving(say(refusal(BUSY, 5))) as server, client(server.port, workload(retries={})) as send:
         job = gevent.spawn(send)
-        gevent.sleep(0.2)
+        gevent.sleep(0.8)  # by then the refusal is here, and the wait of 5 s has begun
         job.kill(Cancelled, block=False)
-        job.join(timeout=2)
+        job.join(timeout=10)
     assert (job.value.outcome, job.value.error) == (Outcome.CANCELLED, "the run was stopped")
     assert (job.value.attempts, job.value.status) == (1, 429)
     assert job.value.sent_ns is not None
