@@ -198,6 +198,12 @@ def check_folder(path: Path) -> None:
         raise RunError("is not a folder", file=nearest)
     if not os.access(nearest, os.W_OK | os.X_OK):
         raise RunError("cannot be written", file=nearest)
+    try:
+        stranger = min(os.listdir(path), default=None) if path.exists() else None
+    except OSError as error:
+        raise RunError(f"cannot be read: {error.strerror}", file=path) from error
+    if stranger is not None:
+        raise RunError("holds other files", file=path, value=stranger, allowed="a new or empty folder as --out")
 
 
 def _workload_text(path_or_preset: str) -> str:

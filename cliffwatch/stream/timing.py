@@ -35,8 +35,8 @@ class PromptTimes:
             self.answer_ns = stamp_ns
 
     def itl_s(self, tokens: float) -> float | None:
-        """(last - first) / (tokens - 1); null under two tokens, and where one chunk brought them all."""
-        if self.first_ns is None or self.last_ns is None or self.chunks < 2 or tokens < 2:
+        """(last - first) / (tokens - 1); null under two tokens, and where one chunk or one read brought them all."""
+        if self.first_ns is None or self.last_ns is None or self.last_ns <= self.first_ns or tokens < 2:
             return None
         return (self.last_ns - self.first_ns) / (tokens - 1) / 1e9
 

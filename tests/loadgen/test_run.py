@@ -292,6 +292,9 @@ def test_a_folder_that_is_taken_or_cannot_be_is_refused_before_the_target_is_ask
     taken = tmp_path / "taken"
     (taken / "shards").mkdir(parents=True)
     refused(2, "already holds a run", workload, "--target", nobody, "--out", taken)
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "letter.txt").write_text("mine")
+    refused(2, "holds other files; got 'letter.txt'", workload, "--target", nobody, "--out", tmp_path / "home")
     refused(2, "is not a folder", workload, "--target", nobody, "--out", workload / "run")
     refused(2, "workload.yaml", tmp_path / "absent-workload.yaml", "--target", nobody, "--out", tmp_path / "run")
     refused(2, "target: is missing", workload, "--out", tmp_path / "run")
@@ -303,7 +306,7 @@ def test_a_folder_that_is_taken_or_cannot_be_is_refused_before_the_target_is_ask
     with socket.create_server(("127.0.0.1", 0)) as listener:
         bind = f"127.0.0.1:{listener.getsockname()[1]}"
         refused(2, "in use", workload, "--target", nobody, "--out", tmp_path / "run", "--bind", bind)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["taken", "workload.yaml"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["home", "taken", "workload.yaml"]
 
 
 def test_a_target_that_is_down_or_cannot_be_trusted_has_exit_code_4(tmp_path):

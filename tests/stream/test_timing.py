@@ -24,7 +24,8 @@ def test_itl_is_unknown_without_an_interval() -> None:
     assert times(5).itl_s(1) is None
     assert times(5).itl_s(10) is None  # all tokens in one chunk
     assert times(5, 15).itl_s(1) is None  # the server says one token
-    assert times(5, 5).itl_s(2) == 0  # two chunks in one read were seen at once
+    assert times(5, 5, 5).itl_s(3) is None  # all chunks in one read: a proxy that buffers is not infinitely fast
+    assert times(5, 5, 15).itl_s(3) == pytest.approx(0.005)
 
 
 def test_mean_itl_leaves_prompts_without_one_out() -> None:
