@@ -57,7 +57,7 @@ def capacity(
     target: str = typer.Option(..., help=help_of("target")),
     slo: str = typer.Option(..., help="SLO file, or the name of a preset: what has to hold."),
     out: Path = typer.Option(..., metavar="DIR", help="Folder of the search, new or empty; each probe's run is in it."),
-    lowest: str = typer.Option("", "--min", help="Lowest rate (or users) to try; begins there with --max."),
+    lowest: str = typer.Option("", "--min", help="Lowest rate (or users) to try; with --max it begins between them."),
     highest: str = typer.Option("", "--max", help="Highest rate (or users) to try."),
     precision: str = typer.Option("5%", help="Width of the interval to reach, as a share of the capacity."),
     probes: int = typer.Option(10, min=2, max=100, help="Probes at most."),
