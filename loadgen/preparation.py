@@ -199,7 +199,7 @@ def check_folder(path: Path) -> None:
     if not os.access(nearest, os.W_OK | os.X_OK):
         raise RunError("cannot be written", file=nearest)
     try:
-        stranger = min(os.listdir(path), default=None) if path.exists() else None
+        stranger = min((each.name for each in path.iterdir()), default=None) if path.exists() else None
     except OSError as error:
         raise RunError(f"cannot be read: {error.strerror}", file=path) from error
     if stranger is not None:
