@@ -19,7 +19,7 @@ _TILE_S = 300  # windows of 5 minutes end to end cover a period without a gap
 _HOUR_S = 3_600  # the longest window that is recorded from raw series, not as an average of records
 _ONE = 1.001  # beyond what extrapolation does to both sides of a ratio
 _TAG = "cliffwatch_what"
-_RECORD = re.compile(r"cliffwatch_slo:(events:rate|bad:rate|bad:ratio)([0-9]+)([smhd])$")
+_RECORD = re.compile(r"cliffwatch_slo:(events:rate|bad:rate|bad:ratio)([0-9]{1,6})([smhd])$")
 _WHAT = {"events:rate": "events", "bad:rate": "bad", "bad:ratio": "ratio"}
 _UNIT_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from cliffwatch.errors import CliffwatchError
+from cliffwatch.errors import CliffwatchError, shorten
 from cliffwatch.slo.burn import Severity
 from cliffwatch.slo.live import queries
 from cliffwatch.slo.live.asks import ALERTS, Ask, Asker, PrometheusAlert, Reply, read_alerts, read_answer
@@ -121,7 +121,10 @@ class _Session:
             self._notes[key].append(f"{_WITHOUT[step]}: Prometheus {error.message}")
             return
         self.warnings += answer.warnings
-        _TAKE[step](self._objectives[key], answer, self._found[key])
+        try:
+            _TAKE[step](self._objectives[key], answer, self._found[key])
+        except ValueError as error:  # series without the labels that were asked for: a proxy, or another's server
+            self._notes[key].append(f"{_WITHOUT[step]}: Prometheus answers another question: {shorten(str(error))}")
 
     def status(self, one: Watched) -> ObjectiveStatus:
         key = (one.slo, one.id)

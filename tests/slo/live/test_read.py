@@ -195,3 +195,12 @@ watch:
     composite = slo.objectives[-1]
     assert (composite.one.id, composite.state) == ("both", State.BURNING)
     assert composite.groups[0].burns[0].long.burn_rate == pytest.approx(20)
+
+
+def test_a_server_that_answers_another_question_is_said_to(files: Files, server: Scripted) -> None:
+    """No records, and series that are not what the expressions give: unlabelled, with an edge that is no number."""
+    server.script = lambda _path, _query: (200, vector(({"le": "soon", "slo": "s"}, 1.0)))
+    (objective,) = read(files, server).objectives
+    assert objective.state is State.NO_DATA
+    assert all(group.attainment is None for group in objective.groups)
+    assert any("answers another question" in note for note in objective.notes)
