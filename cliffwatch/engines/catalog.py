@@ -189,6 +189,13 @@ class Engine(ConfigModel):
                 return metric
         raise InputError(f"is no metric of {self.title}", field="metric", value=name, allowed="see `engines show`")
 
+    def beyond(self, version: str) -> str | None:
+        """What to say of a version that is newer than those that the file describes; None of any other."""
+        until = self.versions.until
+        if until is None or version_key(version) < version_key(until):
+            return None
+        return f"version {version} is newer than what this catalog describes (before {until})"
+
     def edges_of(self, metric: Metric, version: str | None = None) -> tuple[float, ...] | None:
         """A histogram's default edges in a version (None: the newest); None where the catalog cannot know them."""
         if metric.edges is None:

@@ -130,8 +130,8 @@ def _notes(engine: Engine, exposed: dict[str, Exposed], version: str | None) -> 
     values = {value for one in exposed.values() for value in one.labels.get(model or "", ())}
     if "undefined" in values:
         notes.append(f'label {model} reads "undefined": give the model\'s name when you compile rules')
-    if version and version_key(version) >= version_key(engine.versions.until or version + ".1"):
-        notes.append(f"version {version} is newer than what this catalog describes (before {engine.versions.until})")
+    if version and (beyond := engine.beyond(version)):
+        notes.append(beyond)
     if any(plain(metric.name) in exposed and ":" in metric.name for metric in engine.metrics) and not any(
         ":" in one.name for one in exposed.values()
     ):

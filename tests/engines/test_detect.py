@@ -126,6 +126,15 @@ def test_tritons_counters_keep_their_names(shared_dir: Path) -> None:
     assert "histogram_latencies=true" in (sli(found, "ttft").reason or "")
 
 
+def test_tritons_first_response_is_there_where_it_was_switched_on(shared_dir: Path) -> None:
+    """The same server with the histogram of a decoupled model; the figures beside it stay the same."""
+    text = (shared_dir / "metrics" / "triton-2.51.0-pytriton-0.7.0.prom").read_text()
+    found = detected(text + histogram("nv_inference_first_response_histogram_ms", [100, 500, 2000, 5000], 'model="m"'))
+    assert sli(found, "ttft").edges == (100, 500, 2000, 5000)
+    assert sli(found, "ttft").edges_are_default
+    assert sli(found, "availability") == sli(detected(text), "availability")
+
+
 def test_a_version_beyond_the_catalog_is_said() -> None:
     assert any("newer than" in note for note in detected(VLLM, "0.99.1").notes)
     assert not any("newer than" in note for note in detected(VLLM, "0.33.0").notes)

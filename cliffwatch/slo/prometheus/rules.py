@@ -45,7 +45,8 @@ class Compiled:
 def compile_rules(slo: SloFile, *, source: str = "SLO file") -> Compiled:
     """Rule groups for Prometheus. Raises InputError where `watch` is missing or an objective cannot be watched."""
     watch = watch_of(slo, source=source)
-    notes: list[str] = []
+    beyond = watch.catalog.beyond(watch.version) if watch.version else None
+    notes = [f"{beyond}: compiled as its newest; see cliffwatch engines detect"] if beyond else []
     groups: list[dict[str, Any]] = []
     for objective, found in sources_of(slo, source=source):
         alerts = burn_alerts(objective, watch)

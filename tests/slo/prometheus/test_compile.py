@@ -123,6 +123,11 @@ def test_milliseconds_stay_milliseconds() -> None:
     assert "allowed: 100 ms or 500 ms" in refused("{sli: ttft, threshold: 250ms, target: 95%}", engine="triton")
 
 
+def test_a_version_that_nobody_has_described_is_said() -> None:
+    assert "version 9.9 is newer than what this catalog describes" in compiled(TTFT, version="9.9").notes[0]
+    assert not any("newer" in note for note in compiled(TTFT, version="0.33.0").notes)
+
+
 def test_sglang_has_edges_of_its_own() -> None:
     message = refused("{sli: ttft, threshold: 2.5s, target: 95%}", engine="sglang")
     assert "allowed: 2 s or 4 s; or start SGLang with --bucket-time-to-first-token 0.1 0.2" in message
