@@ -12,8 +12,10 @@ from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
 
 from cliffwatch import __version__
+from cliffwatch.cli.prometheus import Prometheus
 from cliffwatch.slo.spec import SloFile
 from services.slo import problems, routes
+from services.slo.engine_side import EngineSides
 from services.slo.metrics import ServiceMetrics
 from services.slo.middleware import ResponseMiddleware
 from services.slo.service import Service
@@ -25,19 +27,27 @@ LOOK = Path(str(files("cliffwatch.report"))) / "assets"  # the look that page an
 
 
 def create_app(
-    store: RunStore, slo: SloFile | None = None, *, watcher: Watcher | None = None, webhook_token: str | None = None
+    store: RunStore,
+    slo: SloFile | None = None,
+    *,
+    watcher: Watcher | None = None,
+    webhook_token: str | None = None,
+    server: Prometheus | None = None,
 ) -> FastAPI:
     """The SLO service over `store`; `slo`, where given, judges every run in place of the run's own SLO file.
 
     `watcher`, where given, is what it shows of SLOs on Prometheus; Alertmanager must then send `webhook_token`, if any.
+    `server`, where given, tells the engine's side of each run.
     """
     service = Service(store, slo)
     metrics = ServiceMetrics()
+    sides = EngineSides(service, server)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         yield
         service.answers.close()
+        sides.close()
         if watcher is not None:
             watcher.close()
 
@@ -51,7 +61,7 @@ def create_app(
         lifespan=lifespan,
     )
     problems.install(app)
-    app.include_router(routes.router(service, metrics, watcher, webhook_token))
+    app.include_router(routes.router(service, metrics, sides, watcher, webhook_token))
 
     @app.get("/", include_in_schema=False)
     async def page() -> FileResponse:

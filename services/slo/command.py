@@ -13,8 +13,8 @@ from types import FrameType
 import typer
 import uvicorn
 
+from cliffwatch.cli.prometheus import Prometheus, secret
 from cliffwatch.cli.prometheus import prometheus as server_at
-from cliffwatch.cli.prometheus import secret
 from cliffwatch.errors import ExitCode, InputError
 from cliffwatch.slo.live.watched import load_watched, slo_files
 from cliffwatch.slo.spec import load_run_slo
@@ -38,7 +38,9 @@ def serve(
         metavar="FILE|DIR",
         help="SLO files, or folders of them, to watch on --prometheus; may be given several times.",
     ),
-    prometheus: str = typer.Option("", metavar="URL", help="The Prometheus server for --watch."),
+    prometheus: str = typer.Option(
+        "", metavar="URL", help="The Prometheus server for --watch, and for the engine's side of each run."
+    ),
     prometheus_token_file: Path | None = typer.Option(
         None, metavar="FILE", help="Holds its bearer token; else CLIFFWATCH_PROMETHEUS_TOKEN, where that is set."
     ),
@@ -54,11 +56,13 @@ def serve(
     """
     signal.signal(signal.SIGTERM, _ended)  # uvicorn raises the signal again once it has shut down
     token = None if webhook_token_file is None else secret(webhook_token_file, field="--webhook-token-file")
+    server = server_at(prometheus, prometheus_token_file) if prometheus else None
     service = create_app(
         RunStore(runs),
         None if slo is None else load_run_slo(slo),
-        watcher=_watcher(watch, prometheus, prometheus_token_file),
+        watcher=_watcher(watch, server),
         webhook_token=token,
+        server=server,
     )
     with _listen(host, port) as listener:
         address = _address(listener)
@@ -75,13 +79,12 @@ def serve(
         uvicorn.Server(config).run(sockets=[listener])
 
 
-def _watcher(watch: list[Path], url: str, token_file: Path | None) -> Watcher | None:
-    if not watch and not url:
+def _watcher(watch: list[Path], server: Prometheus | None) -> Watcher | None:
+    if not watch:
         return None
-    if not watch or not url:
-        missing, given = ("--watch", "--prometheus") if url else ("--prometheus", "--watch")
-        raise InputError(f"is missing: {given} needs it", field=missing, allowed="both of them, or neither")
-    return Watcher(load_watched(slo_files(watch)), server_at(url, token_file))
+    if server is None:
+        raise InputError("is missing: --watch needs it", field="--prometheus", allowed="the address of a Prometheus")
+    return Watcher(load_watched(slo_files(watch)), server)
 
 
 def _ended(_signal: int, _frame: FrameType | None) -> None:

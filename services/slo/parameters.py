@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Annotated, Any
 
+from fastapi import Path
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
@@ -35,6 +36,7 @@ def label(metric: str) -> str:
     return f"{spoken}, service" if f"{metric.removesuffix('_s')}_user_s" in FIGURES else spoken
 
 
+RunId = Annotated[str, Path(description="A run's id, as /v1/runs lists it.")]
 Metric = Annotated[str, *_one_of(FIGURES)]
 PhaseName = Annotated[str, *_one_of([phase.value for phase in Phase])]
 

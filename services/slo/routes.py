@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Annotated, Any, TypeVar
 
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from prometheus_client import exposition
 from pydantic import BaseModel
 
@@ -13,6 +13,7 @@ from cliffwatch import __version__
 from cliffwatch.records.figures import FIGURES
 from cliffwatch.surface.grid import STATISTICS
 from services.slo import views
+from services.slo.engine_side import EngineSides, add_engine
 from services.slo.live_metrics import SloCollector
 from services.slo.live_routes import add_live
 from services.slo.metrics import ServiceMetrics, gather
@@ -34,6 +35,7 @@ from services.slo.parameters import (
     MetricParameters,
     NoParameters,
     PhaseParameters,
+    RunId,
     TimelineParameters,
     label,
 )
@@ -43,17 +45,21 @@ from services.slo.store import RunFolder
 from services.slo.watcher import Watcher
 
 Parameters = TypeVar("Parameters", bound=BaseModel)
-RunId = Annotated[str, Path(description="A run's id, as /v1/runs lists it.")]
 
 
 def router(
-    service: Service, metrics: ServiceMetrics, watcher: Watcher | None = None, webhook_token: str | None = None
+    service: Service,
+    metrics: ServiceMetrics,
+    sides: EngineSides,
+    watcher: Watcher | None = None,
+    webhook_token: str | None = None,
 ) -> APIRouter:
     """Every route of the API."""
     api = APIRouter()
     _add_service(api, service, metrics, watcher)
     _add_runs(api, service)
     _add_figures(api, service)
+    add_engine(api, service, sides)
     add_live(api, watcher, webhook_token)
     return api
 

@@ -37,7 +37,7 @@ class Service:
     async def compute(self, folder: RunFolder, question: str, view: Callable[[RunReader], Value]) -> Value:
         """`view` of a run, kept under `question` for as long as the run's rows stay as they are. Raises RunError."""
         key = (folder.run_id, question)
-        return await self.answers.get(key, folder.fingerprint, partial(self._read, folder, view))
+        return await self.answers.get(key, folder.fingerprint, partial(self.read, folder, view))
 
     async def report(self, folder: RunFolder, phase: str) -> Report:
         """The run's judged report: attainment, outcomes and metrics are all parts of it. Raises RunError."""
@@ -58,13 +58,17 @@ class Service:
         return Response((await view(folder)).model_dump_json(), media_type="application/json", headers=_headers(tag))
 
     def _report(self, folder: RunFolder, phase: Phase, reader: RunReader) -> Report:
+        return summarize(reader, self.slo_of(folder), phase=phase)
+
+    def slo_of(self, folder: RunFolder) -> SloFile | None:
+        """What the run is judged by. Raises RunError for a faulty SLO file in its folder."""
         try:
-            slo = self.slo or own_slo(folder.path)
+            return self.slo or own_slo(folder.path)
         except InputError as error:  # of the run's folder, not of the request
             raise RunError(error.message, file=error.file, field=error.field, value=error.value) from error
-        return summarize(reader, slo, phase=phase)
 
-    def _read(self, folder: RunFolder, view: Callable[[RunReader], Value]) -> Value:
+    def read(self, folder: RunFolder, view: Callable[[RunReader], Value]) -> Value:
+        """`view` of a run, at once and on this thread. Raises RunError."""
         reader = self._readers.open(folder)
         try:
             return view(reader)

@@ -13,8 +13,12 @@ from typing import Any
 
 import pytest
 import yaml
+from starlette.testclient import TestClient
 
 from cliffwatch.cli.processes import wait_for
+from cliffwatch.cli.prometheus import Prometheus
+from services.slo.app import create_app
+from services.slo.store import RunStore
 from tests.servers import load
 from tests.servers.engines import standin
 from tests.servers.monitoring import prometheus, query
@@ -135,6 +139,14 @@ def test_the_table_and_the_page_say_it_too(loaded: Loaded, tmp_path: Path) -> No
     for said in (done.stdout, page.read_text()):
         text = " ".join(said.split())
         assert "network and client" in text and "queue" in text and f"{REQUESTS} prompts sent" in text
+
+
+def test_the_service_answers_with_the_same(loaded: Loaded) -> None:
+    app = create_app(RunStore(loaded.run.folder), server=Prometheus(loaded.server.url))
+    with TestClient(app) as client:
+        answer = client.get(f"/v1/runs/{loaded.run.folder.name}/engine").json()
+    assert answer["note"] is None
+    assert answer["beside"] == loaded.beside()
 
 
 def test_what_cannot_be_known_is_said(loaded: Loaded) -> None:

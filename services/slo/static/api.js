@@ -22,6 +22,7 @@ export const detail = (id) => get(run(id, ""));
 export const attainment = (id) => get(run(id, "/attainment"));
 export const heatmap = (id, metric, statistic, threshold) => get(run(id, "/heatmap"), { metric, statistic, ...(threshold && { threshold }) });
 export const timeline = (id, metric) => get(run(id, "/timeline"), { metric });
+export const engine = (id) => get(run(id, "/engine"));
 export const outcomes = (id) => get(run(id, "/outcomes"));
 
 export const slos = () => get("/v1/slos");

@@ -3,6 +3,7 @@
 import * as api from "./api.js";
 import { showAttainment } from "./attainment.js";
 import { byId, node, show } from "./dom.js";
+import { showEngine } from "./engine.js";
 import { showFacts } from "./facts.js";
 import { pulse, showHead } from "./head.js";
 import { showHeatmap, watchHeatmap } from "./heatmap.js";
@@ -47,8 +48,8 @@ async function showAll(isCurrent) {
   if (!id) return message(noRuns());
   if (!known && list.runs.length === list.total) return message(noSuchRun(id));
   if (known?.state === "damaged") return message([node("h1", {}, `${id} is damaged`), node("p", {}, known.problem)]);
-  const [run, attainment, heatmap, timeline, outcomes] = await Promise.all([
-    api.detail(id), tried(api.attainment(id)), tried(grid(id, metric, statistic, threshold)), tried(api.timeline(id, metric)), tried(api.outcomes(id)),
+  const [run, attainment, heatmap, timeline, outcomes, engine] = await Promise.all([
+    api.detail(id), tried(api.attainment(id)), tried(grid(id, metric, statistic, threshold)), tried(api.timeline(id, metric)), tried(api.outcomes(id)), tried(api.engine(id)),
   ]);
   if (!isCurrent()) return false;
   message(null);
@@ -59,6 +60,7 @@ async function showAll(isCurrent) {
   part("heatmap", heatmap, (answer) => showHeatmap(answer, objectives));
   part("timeline", timeline, (answer) => showTimeline(answer, objectives.filter((one) => !one.input_tokens).map((one) => one.threshold_s)));
   part("outcomes", outcomes, showOutcomes);
+  part("engine", engine, showEngine);
   showTrust(run);
   showFacts(run);
   return run.state === "running";
