@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
@@ -130,8 +131,25 @@ def read_config_text(path: Path) -> str:
 
 def parse_config(text: str, model: type[Model], *, source: str) -> Model:
     """Check YAML text by `model`; `source` is the name that errors carry. Raises InputError."""
+    data = _read(text, source, lambda: yaml.load(text, Loader=_Loader))  # noqa: S506  a SafeLoader subclass
+    if not isinstance(data, dict):
+        raise InputError("must be a mapping of keys to values", file=source, value=data, allowed=_keys([model]))
+    return check_config(data, model, source=source)
+
+
+def parse_documents(text: str, *, source: str) -> list[dict[str, Any]]:
+    """The mappings of a YAML text of several documents, empty ones left out. Raises InputError."""
+    found = _read(text, source, lambda: list(yaml.load_all(text, Loader=_Loader)))
+    documents = [one for one in found if one is not None]
+    for one in documents:
+        if not isinstance(one, dict):
+            raise InputError("must be a mapping of keys to values", file=source, value=one)
+    return documents
+
+
+def _read(text: str, source: str, load: Callable[[], Any]) -> Any:
     try:
-        data = yaml.load(text, Loader=_Loader)  # noqa: S506  a SafeLoader subclass
+        return load()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = f"line {mark.line + 1}, column {mark.column + 1}" if mark else None
@@ -144,9 +162,6 @@ def parse_config(text: str, model: type[Model], *, source: str) -> Model:
     except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError) as error:
         # what the library's constructors raise for a tag that its value contradicts, such as `!!bool 7`
         raise InputError("is not valid YAML: a value is not what its tag says, or too long", file=source) from error
-    if not isinstance(data, dict):
-        raise InputError("must be a mapping of keys to values", file=source, value=data, allowed=_keys([model]))
-    return check_config(data, model, source=source)
 
 
 def check_config(data: dict[str, Any], model: type[Model], *, source: str) -> Model:

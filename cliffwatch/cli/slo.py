@@ -8,6 +8,7 @@ from pathlib import Path
 import typer
 
 from cliffwatch.cli.slo_backtest import backtest
+from cliffwatch.cli.slo_exchange import export_slo, import_slo, put
 from cliffwatch.cli.slo_proof import prove_slo
 from cliffwatch.errors import InputError
 from cliffwatch.report.words import target
@@ -75,13 +76,9 @@ def compile_slo(
     text = FORMS[form].text(slo.name, watch_of(slo, source=file), compiled)
     for note in compiled.notes if FORMS[form].of_rules else ():
         typer.echo(f"note: {note}", err=True)
+    put(text, out)
     if not out:
-        typer.echo(text, nl=False)
         return
-    try:
-        Path(out).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror or error}", file=out) from error
     rules = sum(len(group["rules"]) for group in compiled.groups)
     typer.echo(f"wrote {out}" + (f": {rules} rules, {compiled.series}" if FORMS[form].of_rules else ""))
 
@@ -117,6 +114,8 @@ def status(
 
 
 app.command(name="test")(prove_slo)
+app.command(name="export")(export_slo)
+app.command(name="import")(import_slo)
 app.command(name="backtest")(backtest)
 
 

@@ -11,7 +11,7 @@ from cliffwatch.config import ConfigModel
 from cliffwatch.units import Number, Seconds, Share, WholeNumber, format_seconds
 
 WINDOW = "{window}"
-_STRING = re.compile(r"""(?s)"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`[^`]*`""")
+STRING = re.compile(r"""(?s)"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`[^`]*`""")
 _PAIRS = {")": "(", "]": "[", "}": "{"}
 _QUANTILE = re.compile(r"\bquantile\s*=~?|\b(?:histogram_quantile|quantile_over_time|quantile)\b")
 
@@ -49,7 +49,7 @@ def _ranged(expression: str) -> str:
 def _stands_alone(expression: str) -> bool:
     """Whether it stays one operand within brackets: it closes what it opened, and hides nothing that follows."""
     open_now: list[str] = []
-    for sign in _STRING.sub("", expression.replace(f"[{WINDOW}]", "")):
+    for sign in STRING.sub("", expression.replace(f"[{WINDOW}]", "")):
         if sign in _PAIRS.values():
             open_now.append(sign)
         elif sign in "\"'`#" or (sign in _PAIRS and (not open_now or open_now.pop() != _PAIRS[sign])):

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from cliffwatch.cli import slo_status
-from cliffwatch.slo.spec import presets
+from cliffwatch.slo.spec import load_slo, presets
 from tests.cli.command import Command
 from tests.slo.live.records import SLO, records
 from tests.slo.live.scripted import serving
@@ -158,3 +158,37 @@ def test_status_takes_either_json_or_watch(tmp_path: Path, command: Command) -> 
     ended = command("slo", "status", tmp_path, "--prometheus", "http://127.0.0.1:1", "--json", "--watch")
     assert ended.code == 2
     assert "--watch, --json" in ended.err
+
+
+def test_export_and_import_give_the_same_file_again(watched: Path, tmp_path: Path, command: Command) -> None:
+    openslo, again = tmp_path / "openslo.yaml", tmp_path / "again.yaml"
+    assert command("slo", "export", watched, "--out", openslo).code == 0
+    assert command("slo", "import", openslo, "--out", again).code == 0
+    assert load_slo(again) == load_slo(watched)
+    assert command("slo", "import", openslo).out == again.read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["export", "chat", "--format", "sloth"], "openslo"),
+        (["import", "FILE", "--from", "word"], "openslo, sloth, pyrra"),
+        (["import", "FILE", "--engine", "steam"], "vllm"),
+        (["import", "FILE"], "--from"),
+        (["import", "FILE", "--from", "sloth"], "service"),
+        (["import", "nowhere.yaml"], "cannot be read"),
+        (["export", "chat", "--out", "nowhere/x.yaml"], "cannot be written"),
+    ],
+)
+def test_exchange_refuses_in_words(arguments: list[str], told: str, watched: Path, command: Command) -> None:
+    ended = command("slo", *(str(watched) if one == "FILE" else one for one in arguments))
+    assert ended.code == 2
+    assert told in ended.err
+
+
+@pytest.mark.parametrize("form", ["scrape", "service-monitor", "alertmanager"])
+def test_compile_writes_what_stands_around_the_rules(form: str, watched: Path, command: Command) -> None:
+    ended = command("slo", "compile", watched, "--format", form)
+    assert ended.code == 0
+    assert ended.err == ""
+    assert isinstance(yaml.safe_load(ended.out), dict)
