@@ -13,7 +13,7 @@ from cliffwatch.slo.live.watched import Watched
 from cliffwatch.slo.prometheus.calendar import today
 from cliffwatch.slo.prometheus.events import in_unit, is_edge
 from cliffwatch.slo.prometheus.promql import any_of, selector, window_text
-from cliffwatch.slo.watch import Watch
+from cliffwatch.slo.watch import TARGET_LABELS, Watch
 
 _TILE_S = 300  # windows of 5 minutes end to end cover a period without a gap
 _HOUR_S = 3_600  # the longest window that is recorded from raw series, not as an average of records
@@ -73,7 +73,7 @@ def period_ask(names: Collection[str], watch: Watch) -> Ask:
 
 def edges_ask(watch: Watch, metric: Metric) -> Ask:
     """The bucket edges that each instance has."""
-    labels = ", ".join(dict.fromkeys(["instance", "le", *watch.group_by]))
+    labels = ", ".join(dict.fromkeys([*TARGET_LABELS, "le", *watch.group_by]))
     series = selector(f"{metric.name}_bucket", watch.match)
     return instant(f"group by ({labels}) ({series})", keep_s=SLOW_KEEP_S)
 
@@ -144,13 +144,13 @@ def take_edges(one: Watched, answer: Answer, found: Found) -> None:
     """Note the instances that lack the threshold's bucket edge."""
     assert one.threshold_s is not None and one.metric is not None  # noqa: S101  asked of latency objectives only
     threshold = in_unit(one.threshold_s, one.metric)
-    edges: dict[tuple[Group, str], list[float]] = {}
+    edges: dict[tuple[Group, tuple[str, ...]], list[float]] = {}
     for series in answer.series:
-        place = (group_of(one, series.labels), series.labels.get("instance", ""))
+        place = (group_of(one, series.labels), tuple(series.labels.get(label, "") for label in TARGET_LABELS))
         edges.setdefault(place, []).append(float(series.labels.get("le", "inf")))
-    for (group, instance), own in edges.items():
+    for (group, target), own in edges.items():
         if not any(is_edge(edge, threshold) for edge in own):
-            found.without_edge.setdefault(group, set()).add(instance)
+            found.without_edge.setdefault(group, set()).add(" ".join(filter(None, target)))
 
 
 def _tagged(one: Watched, windows: Sequence[int]) -> str:

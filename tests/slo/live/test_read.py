@@ -61,6 +61,20 @@ def test_one_instance_without_the_edge_is_named(files: Files, server: Scripted) 
     assert any("no bucket edge at 2.5 s on b:1" in note for note in slo.objectives[0].notes)
 
 
+def test_one_address_in_two_jobs_is_two_targets(files: Files, server: Scripted) -> None:
+    """Two engines behind one instance label: the edge of one is not the other's."""
+    usual = records(0.001)
+    edges = [
+        ({"job": job, "instance": "a:1", "model_name": "m", "le": le}, 1)
+        for job, le in (("new", "2.5"), ("old", "1.0"))
+    ]
+    server.script = lambda path, query: (200, vector(*edges)) if query.startswith("group by") else usual(path, query)
+    slo = read(files, server)
+    assert slo.state is State.MIXED_LAYOUT
+    assert any("no bucket edge at 2.5 s on old a:1:" in note for note in slo.objectives[0].notes)
+    assert any(query.startswith("group by (job, instance, le") for _, query in server.asked)
+
+
 def test_no_records_are_read_from_raw_series(files: Files, server: Scripted) -> None:
     """Asked by the same expressions, every window in one question; an empty Prometheus has no data, not zero."""
     server.script = lambda path, query: (
