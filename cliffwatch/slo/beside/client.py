@@ -24,6 +24,11 @@ _WITHIN = {
     ),
     "e2e": "(e2e_s <= {limit})::INTEGER * batch",
 }
+_COUNTS = (
+    "coalesce(sum(batch * greatest(coalesce(attempts, 1), 1)), 0)",
+    "count(*) FILTER (batch > 1)",
+    "count(*) FILTER (attempts > 1)",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,18 +65,9 @@ def read_client(
     started = "TRUE" if to_ns is None else f"sent_ns <= {to_ns:d}"
     not_over = "TRUE" if from_ns is None else f"ended_ns >= {from_ns:d}"
     asked = [(figure, float(limit)) for figure, limit in thresholds]
+    columns = [*_COUNTS, *_sums(), *(f"coalesce(sum({_WITHIN[key].format(limit=repr(at))}), 0)" for key, at in asked)]
     inside = f"sent_ns IS NOT NULL AND ended_ns IS NOT NULL AND {began} AND {over}"
-    sums = [
-        part
-        for seconds, events in _SUMS.values()
-        for part in (f"coalesce(sum({seconds}), 0)", f"coalesce(sum({events}) FILTER (({seconds}) IS NOT NULL), 0)")
-    ]
-    within = [f"coalesce(sum({_WITHIN[figure].format(limit=repr(limit))}), 0)" for figure, limit in asked]
-    counts = [
-        "coalesce(sum(batch * greatest(coalesce(attempts, 1), 1)), 0)", "count(*) FILTER (batch > 1)",
-        "count(*) FILTER (attempts > 1)",
-    ]  # fmt: skip
-    found = row(connection, ", ".join([*counts, *sums, *within]), inside)
+    found = row(connection, ", ".join(columns), inside)
     overlapping, unended = row(
         connection,
         f"count(*) FILTER (ended_ns IS NOT NULL AND {started} AND {not_over} AND NOT ({began} AND {over})),"
@@ -79,7 +75,16 @@ def read_client(
         "sent_ns IS NOT NULL",
     )
     sent, batches, retried = found[:3]
-    pairs = found[3 : 3 + len(sums)]
+    pairs, within = found[3 : 3 + 2 * len(_SUMS)], found[3 + 2 * len(_SUMS) :]
     figures = {figure: Mean(float(pairs[2 * at]), int(pairs[2 * at + 1])) for at, figure in enumerate(_SUMS)}
-    counted = dict(zip(asked, map(int, found[3 + len(sums) :]), strict=True))
+    counted = dict(zip(asked, map(int, within), strict=True))
     return ClientSide(figures, counted, int(sent), overlapping, batches, retried, unended)
+
+
+def _sums() -> list[str]:
+    """Seconds and events of each figure, a column each."""
+    return [
+        column
+        for seconds, events in _SUMS.values()
+        for column in (f"coalesce(sum({seconds}), 0)", f"coalesce(sum({events}) FILTER (({seconds}) IS NOT NULL), 0)")
+    ]

@@ -46,13 +46,7 @@ def beside(reader: RunReader, slo: SloFile | None, ask: Asker, match: Mapping[st
     labels |= match or {}
     served = read_engine(known, labels, start_s, end_s, ask)
     late, early = (served.from_s or 0) > start_s, (served.to_s or end_s) < end_s
-    with reader.session() as connection:
-        sent = read_client(
-            connection,
-            _run_ns(manifest, served.from_s) if late else None,
-            _run_ns(manifest, served.to_s) if early else None,
-            _thresholds(slo),
-        )
+    sent = _client(reader, served.from_s if late else None, served.to_s if early else None, slo)
     ours, counted = sent.figures["ttft"].n, _n(served, "ttft")
     same = None if counted is None else abs(counted - ours) <= max(1, SAME * ours)
     return Beside(
@@ -108,8 +102,12 @@ def _end_s(manifest: Manifest) -> float:
     return manifest.t0_unix_ns / 1e9 + length_s
 
 
-def _run_ns(manifest: Manifest, unix_s: float | None) -> int | None:
-    return None if unix_s is None else round(unix_s * 1e9) - manifest.t0_unix_ns
+def _client(reader: RunReader, from_s: float | None, to_s: float | None, slo: SloFile | None) -> ClientSide:
+    """The rows between two moments in Unix seconds (None: no limit)."""
+    zero_ns = reader.manifest.t0_unix_ns
+    from_ns, to_ns = (None if unix_s is None else round(unix_s * 1e9) - zero_ns for unix_s in (from_s, to_s))
+    with reader.session() as connection:
+        return read_client(connection, from_ns, to_ns, _thresholds(slo))
 
 
 def _thresholds(slo: SloFile | None) -> tuple[tuple[str, float], ...]:

@@ -2,7 +2,7 @@
 
 import { byId, node, show } from "./dom.js";
 import { table } from "./table.js";
-import { attained, count, date, interval, seconds } from "./words.js";
+import { attained, clock, count, interval, seconds } from "./words.js";
 
 const signed = (value) => (value === null ? "–" : `${value < 0 ? "-" : ""}${seconds(Math.abs(value))}`);
 const mean = (one) => (one === null ? "–" : `${signed(one.mean_s)} (n ${count(one.n)})`);
@@ -21,7 +21,7 @@ export function showEngine({ beside, note }) {
 
 function covered({ engine, whole, sent, from_unix_s, to_unix_s }) {
   if (from_unix_s === null) return `${engine}: Prometheus has no samples of it in the run's time: its side is not known.`;
-  return `${engine}, ${whole ? "the whole run" : "a part of the run"}, by samples from ${date(from_unix_s)} to ${date(to_unix_s)}; all phases, ${count(sent)} prompts sent.`;
+  return `${engine}, ${whole ? "the whole run" : "a part of the run"}, by samples from ${clock(from_unix_s)} to ${clock(to_unix_s)}; all phases, ${count(sent)} prompts sent.`;
 }
 
 const figureRow = (one) => node("tr", { "data-key": one.figure }, node("th", { scope: "row" }, one.label),

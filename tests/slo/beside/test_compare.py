@@ -51,6 +51,15 @@ def test_traffic_of_others_is_said(reader: RunReader) -> None:
     assert "how Prometheus's clock stands to this machine's is not known" in found.notes
 
 
+def test_where_samples_begin_late_only_what_lies_within_is_compared(reader: RunReader) -> None:
+    found = beside(reader, None, lambda asks: answers(asks, [(T0_S + 0.15, "10"), (T0_S + 101, "50")]))
+    assert (found.whole, found.served, found.ours) == (False, 40, 0)
+    assert found.across == 70  # request n was sent at n + 0.5 ms and ended at n + 120.6 ms
+    assert found.figures[0].client is not None
+    assert found.figures[0].client.mean_s is None and found.figures[0].difference_s is None
+    assert any("no sample of before the run" in note for note in found.notes)
+
+
 def test_without_an_answer_to_any_question_it_is_unreachable(reader: RunReader) -> None:
     with pytest.raises(UnreachableError):
         beside(reader, None, lambda asks: [UnreachableError("does not answer") for _ in asks])
