@@ -15,7 +15,15 @@ Past = Mapping[str, Sequence[float | None]]
 
 
 @contextlib.contextmanager
-def prometheus_with(folder: Path, past: Past, *, start_s: int, step_s: int, keep_days: int = 15) -> Iterator[Server]:
+def prometheus_with(
+    folder: Path,
+    past: Past,
+    *,
+    start_s: int,
+    step_s: int,
+    keep_days: int = 15,
+    configured: Mapping[str, object] | None = None,
+) -> Iterator[Server]:
     """A server that scrapes nothing and holds these series, a value each `step_s` from `start_s`; None: no sample."""
     with (folder / "past.om").open("w") as stream:
         for series, values in past.items():
@@ -28,6 +36,6 @@ def prometheus_with(folder: Path, past: Past, *, start_s: int, step_s: int, keep
     blocks = ("--quiet", "--max-block-duration=2000h")  # the whole file is read again for each block
     tool("promtool", "tsdb", "create-blocks-from", *blocks, "openmetrics", folder / "past.om", data)
     config = folder / "prometheus.yml"
-    config.write_text(yaml.safe_dump({"global": {}}))
+    config.write_text(yaml.safe_dump(configured or {"global": {}}))
     with prometheus(folder, config, keep_days=keep_days) as server:
         yield server
