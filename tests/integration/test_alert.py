@@ -1,17 +1,26 @@
-"""The fast-burn alert goes all the way: a slow engine, real Prometheus, real Alertmanager, a webhook."""
+"""Alerts go all the way: an engine that is asked for too much, real Prometheus, real Alertmanager, a webhook."""
 
 from __future__ import annotations
 
 import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cliffwatch.cli.processes import wait_for
+from cliffwatch.slo.burn import STANDARD_PAIRS, burn_alert
+from cliffwatch.slo.spec import SloFile
 from tests.servers import stack
-from tests.servers.client import complete_many
+from tests.servers.client import complete, complete_many
+from tests.servers.compressed import FACTOR, chain_config
 from tests.servers.engines import standin
+from tests.servers.load import run
 from tests.servers.monitoring import alertmanager, prometheus, query
 from tests.servers.processes import Server, free_port, get_text
 
@@ -51,3 +60,106 @@ def test_misses_of_the_objective_reach_the_webhook(tmp_path: Path) -> None:
     assert message["status"] == "firing"
     assert message["alerts"][0]["labels"]["severity"] == "page"
     assert "2.5 s" in message["alerts"][0]["annotations"]["summary"]
+
+
+# A compressed hour is 30 s; a minute between scrapes is 500 ms.
+CHAT = SloFile.model_validate(
+    {
+        "name": "chat",
+        "objectives": [{"sli": "ttft", "threshold": "500ms", "target": "99%"}],
+        "watch": {"engine": "vllm", "match": {"job": "vllm"}, "scrape_interval": "60s"},
+    }
+)
+PAGE = burn_alert(STANDARD_PAIRS[0], Decimal("0.99"))
+BUSY_S = 6.0  # what scrapes, evaluations, notifications and a busy machine may take beside the windows
+FLOOD: dict[str, Any] = {
+    "name": "flood",
+    "arrivals": {"kind": "constant", "rate": 50},
+    "duration": "3s",
+    "input_tokens": {"kind": "fixed", "value": 64},
+    "output_tokens": {"kind": "fixed", "value": 20},
+    "batch": {"sizes": [1]},
+    "endpoint": "completions",
+    "seed": 3,
+}
+
+
+@contextmanager
+def some_traffic(url: str) -> Iterator[None]:
+    """A request every 200 ms, one at a time."""
+    ended = threading.Event()
+
+    def send() -> None:
+        while not ended.wait(0.2):
+            complete(url, 20, 2)
+
+    thread = threading.Thread(target=send, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def pages(bodies: list[bytes], status: str) -> list[dict[str, Any]]:
+    """Alerts of one status among what was posted."""
+    alerts = [alert for body in bodies for alert in json.loads(body)["alerts"]]
+    return [alert for alert in alerts if alert["status"] == status and alert["labels"]["severity"] == "page"]
+
+
+def bad_since(server: Server) -> float:
+    """Unix time of the first evaluation with bad events."""
+    (series,) = query(server, 'cliffwatch_slo:bad:rate5m{slo="chat"}[5m]')
+    return next(float(at) for at, value in series["values"] if float(value) > 0)
+
+
+def suppressed(manager: Server) -> set[str]:
+    """Names of alerts that others silence."""
+    alerts = json.loads(get_text(f"{manager.url}/api/v2/alerts"))
+    return {alert["labels"]["alertname"] for alert in alerts if alert["status"]["inhibitedBy"]}
+
+
+def test_a_flood_pages_in_its_computed_time_and_recovery_ends_it(tmp_path: Path) -> None:
+    """Everything as `slo compile` writes it, time compressed: idle and some traffic page nobody; a flood does."""
+    port = free_port()
+    with (
+        standin(tmp_path, "--max-num-seqs", "2") as engine,
+        stack.webhook() as (log_url, logged),
+        stack.webhook() as (page_url, paged),
+    ):
+        manager_port = free_port()
+        config, routes = chain_config(
+            CHAT,
+            tmp_path,
+            engine=f"127.0.0.1:{engine.port}",
+            alertmanager=f"127.0.0.1:{manager_port}",
+            log=log_url,
+            page=page_url,
+        )
+        with (
+            alertmanager(tmp_path, routes, port=manager_port) as manager,
+            prometheus(tmp_path, config, port=port) as server,
+        ):
+            assert wait_for(lambda: bool(query(server, 'up{job="vllm"} == 1')), timeout_s=30)
+            time.sleep(3)  # idle
+            with some_traffic(engine.url):
+                assert wait_for(lambda: bool(query(server, "cliffwatch_slo:bad:ratio1h == 0")), timeout_s=20)
+                time.sleep(5)
+                assert _firing(server) == []
+                assert paged == []
+                flood = threading.Thread(target=run, args=(FLOOD, engine.url, tmp_path))
+                flood.start()
+                assert wait_for(lambda: bool(pages(paged, "firing")), timeout_s=40), query(server, "{slo='chat'}")
+                page_s = time.time() - bad_since(server)
+                computed_s = PAGE.fires_after_s(1.0)
+                assert computed_s is not None
+                assert 0 < page_s < computed_s / FACTOR + BUSY_S
+                assert wait_for(lambda: "SloBurn1d" in suppressed(manager), timeout_s=10)
+                flood.join()
+                ends_s = PAGE.resolves_after_s(1.0)
+                assert ends_s is not None
+                assert wait_for(lambda: bool(pages(paged, "resolved")), timeout_s=ends_s / FACTOR + BUSY_S)
+    assert {alert["labels"]["objective"] for alert in pages(paged, "firing")} == {"ttft-0.5s-99pct"}
+    assert pages(logged, "firing")
+    assert pages(logged, "resolved")
