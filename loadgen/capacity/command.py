@@ -47,6 +47,12 @@ CODES = {
     State.NOTHING: ExitCode.RUN_INVALID,
 }
 
+# Options of `run` that a probe sets itself, or that would make it another run than the one that is judged.
+PROBES_OWN = (
+    "--target", "--out", "--slo", "--workers", "--expect", "--bind", "--master", "--duration", "--rate", "--drain",
+    "--recover", "--resume", "--json", "--no-report",
+)  # fmt: skip
+
 app = typer.Typer(add_completion=False)
 
 
@@ -107,6 +113,9 @@ def capacity(
 
 
 def _plan(settings: Settings, workers: int, probe_duration: str, extra: tuple[str, ...]) -> Plan:
+    for word in extra:
+        if (option := word.split("=", 1)[0]) in PROBES_OWN:
+            raise InputError("is set by each probe itself", field=option, allowed="other options of cliffwatch run")
     workload = settings.read_workload()
     unit(workload)
     try:

@@ -48,6 +48,8 @@ def files(tmp_path: Path) -> Path:
         ("rates", ("--probe-duration", "soon"), "--probe-duration: "),
         ("rates", ("--replicas", 1), "--replicas: leaves none with one fewer"),
         ("rates", ("--target-fewer", "http://127.0.0.1:1"), "--target-fewer: needs to know how many there are"),
+        ("rates", ("--", "--rate", 3), "--rate: is set by each probe itself"),
+        ("rates", ("--", "--duration=1m"), "--duration: is set by each probe itself"),
         ("rates", ("--resume",), "holds no capacity search"),
         ("nothing", (), "no such file"),
     ],
