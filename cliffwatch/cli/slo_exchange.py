@@ -9,9 +9,11 @@ import typer
 from cliffwatch.config import read_config_text
 from cliffwatch.engines.catalog import engine
 from cliffwatch.errors import InputError
+from cliffwatch.slo.foreign.formats import FORMATS
+from cliffwatch.slo.foreign.formats import import_slo as imported
+from cliffwatch.slo.foreign.native import slo_yaml
+from cliffwatch.slo.foreign.openslo_write import openslo_text
 from cliffwatch.slo.spec import load_slo
-
-_FORMATS = "openslo, sloth, pyrra"
 
 
 def export_slo(
@@ -20,8 +22,6 @@ def export_slo(
     out: str = typer.Option("", metavar="PATH", help="Write here; else to standard output."),
 ) -> None:
     """Write an SLO file as OpenSLO; `slo import` reads it back without loss."""
-    from cliffwatch.slo.foreign.openslo_write import openslo_text
-
     if form != "openslo":
         raise InputError("is no format to write", field="--format", value=form, allowed="openslo")
     put(openslo_text(load_slo(file)), out)
@@ -29,15 +29,11 @@ def export_slo(
 
 def import_slo(
     file: Path = typer.Argument(..., metavar="FILE", help="An SLO file of OpenSLO, Sloth or Pyrra."),
-    form: str = typer.Option("", "--from", help=f"One of {_FORMATS}; else the file tells."),
+    form: str = typer.Option("", "--from", help=f"One of {', '.join(FORMATS)}; else the file tells."),
     engine_name: str = typer.Option("", "--engine", help="The engine to watch, where no query names a known one."),
     out: str = typer.Option("", metavar="PATH", help="Write here; else to standard output."),
 ) -> None:
     """Make an SLO file of another tool's. Says what is not kept, and refuses (exit code 2) what cannot be exact."""
-    from cliffwatch.slo.foreign.formats import FORMATS
-    from cliffwatch.slo.foreign.formats import import_slo as imported
-    from cliffwatch.slo.foreign.native import slo_yaml
-
     if form and form not in FORMATS:
         raise InputError("is no format to read", field="--from", value=form, allowed=", ".join(FORMATS))
     if engine_name:

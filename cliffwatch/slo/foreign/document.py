@@ -15,7 +15,7 @@ from cliffwatch.units import parse_share
 _TEMPLATE = re.compile(r"\{\{-?\s*\.window\s*-?\}\}")  # Go's
 _RANGE = re.compile(r"\[\s*(?:\d+(?:ms|[smhdwy]))+\s*\]")
 _COUNT = re.compile(r"\b(?:increase|delta|idelta|irate)\s*\(")
-_SELECTOR = re.compile(r"\s*(?:[a-zA-Z_:][a-zA-Z0-9_:]*\s*(?:\{.*\})?|\{.*\})\s*", re.DOTALL)
+_SELECTOR = re.compile(r"\s*(?:[a-zA-Z_:][a-zA-Z0-9_:]*\s*(?:\{[^{}]*\})?|\{[^{}]*\})\s*")
 
 
 class ForeignModel(BaseModel):

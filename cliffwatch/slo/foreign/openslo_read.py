@@ -83,7 +83,11 @@ def _period(slos: Sequence[Slo], source: str) -> dict[str, Any]:
 def _ours(slos: Sequence[Slo], service: Service, *, source: str) -> SloFile:
     """What annotations hold, and what OpenSLO has words for from there: it may have been changed."""
     file = _held(service.metadata.annotations[FILE], FILE, source)
-    file = {"description": service.spec.description, **file, "name": service.metadata.displayName}
+    file = {
+        "description": service.spec.description,
+        **file,
+        "name": service.metadata.displayName or service.metadata.name,
+    }
     if "watch" in file:
         file["watch"] = {**file["watch"], **_period(slos, source)}
     objectives = []
@@ -116,7 +120,7 @@ def _changed(slo: SloFile, documents: Documents) -> Iterator[str]:
     """Queries that are not those that would be written now: the annotations are what counts."""
     again = [one["spec"].get("indicator") for one in openslo_documents(slo)[1:]]
     for (_, before), now in zip(_of_kind(documents, "SLO"), again, strict=True):
-        if before["spec"].get("indicator", {}).get("spec") != now["spec"]:
+        if (before["spec"].get("indicator") or {}).get("spec") != now["spec"]:
             yield f"the indicator of {_name(before)} was not read: annotation {OBJECTIVE} says what is counted"
         if len(before["spec"]["objectives"]) > 1:
             yield f"not kept: objectives after the first of {_name(before)}"

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from cliffwatch.config import check_config
+from cliffwatch.slo.exclude import Label
 from cliffwatch.slo.foreign.document import ForeignFile, ForeignModel, Percent, Pledge, is_selector, not_kept
 from cliffwatch.slo.prometheus.promql import summed
 from cliffwatch.slo.slices import WINDOW, Name
@@ -44,13 +45,13 @@ class _Metric(ForeignModel):
 class _Ratio(ForeignModel):
     errors: _Metric
     total: _Metric
-    grouping: tuple[str, ...] = ()
+    grouping: tuple[Label, ...] = ()
 
 
 class _Latency(ForeignModel):
     success: _Metric
     total: _Metric
-    grouping: tuple[str, ...] = ()
+    grouping: tuple[Label, ...] = ()
 
     @model_validator(mode="after")
     def _of_a_bucket(self) -> _Latency:

@@ -132,6 +132,18 @@ def test_what_openslo_has_words_for_stands_there() -> None:
     assert all(name.fullmatch(one["metadata"]["name"]) for one in (service, first, second))
 
 
+def test_an_export_without_display_names_and_with_an_sli_of_its_own_is_read() -> None:
+    service, *slos = openslo_documents(chat())
+    del service["metadata"]["displayName"]
+    slis = []
+    for number, one in enumerate(slos):
+        slis.append(
+            {"apiVersion": "openslo/v1", "kind": "SLI", **one["spec"]["indicator"], "metadata": {"name": f"{number}"}}
+        )
+        one["spec"] |= {"indicator": None, "indicatorRef": f"{number}"}
+    assert imported(yaml.safe_dump_all([service, *slos, *slis])).slo == chat()
+
+
 def test_names_stay_apart_where_only_their_spelling_differs() -> None:
     promql = {"all": "rate(a[{window}])", "bad": "rate(b[{window}])"}
     kinds = [

@@ -144,6 +144,8 @@ def test_pyrras_latency_counts_all_but_the_bucket() -> None:
         (pyrra(RATIO, target="100"), "no budget"),
         (pyrra({"ratio": {"errors": {"metric": "sum(h)"}, "total": {"metric": "h"}}}), "one metric"),
         (pyrra({"latency": {"success": {"metric": "h_bucket"}, "total": {"metric": "h_count"}}}), "le="),
+        (pyrra({"ratio": {"errors": {"metric": "h"}, "total": {"metric": "a{} or b{}"}}}), "one metric"),
+        (pyrra({"ratio": {**RATIO["ratio"], "grouping": ["a) (b"]}}), "grouping"),
         ({"name": "ours"}, "--from"),
         ({"kind": "ServiceLevelObjective"}, "missing"),
     ],
