@@ -23,7 +23,8 @@ def reachable(share: float) -> float:
     return share
 
 
-def _a_length(seconds: float) -> float:
+def slice_length(seconds: float) -> float:
+    """Seconds that a slice may be long. Raises ValueError."""
     if not 300 <= seconds <= 3600 or seconds % 60:
         raise ValueError("must be whole minutes, 5m to 1h")
     return seconds
@@ -72,7 +73,7 @@ class Slices(ConfigModel):
         min_events: slices with fewer events are neither good nor bad.
     """
 
-    length: Annotated[Seconds, AfterValidator(_a_length)]
+    length: Annotated[Seconds, AfterValidator(slice_length)]
     share: Target | None = None
     tokens_per_s: Annotated[Number, AfterValidator(_a_rate)] | None = None
     min_events: Annotated[WholeNumber, Field(ge=1, le=1_000_000)] = 1

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from cliffwatch.slo.foreign.document import ForeignModel, Percent, Query, rate_of, some
 from cliffwatch.slo.foreign.openslo_write import CALENDARS
-from cliffwatch.slo.slices import Target
+from cliffwatch.slo.slices import Target, slice_length
 
 _ROLLING = re.compile(r"([1-9]\d{0,4})([mhdw])", re.ASCII)
 _UNITS_S = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
@@ -146,7 +146,7 @@ class Threshold(ForeignModel):
     target: Target | None = None
     targetPercent: Percent | None = None  # noqa: N815
     timeSliceTarget: Annotated[float, Field(gt=0, le=1)] | None = None  # noqa: N815
-    timeSliceWindow: Duration | None = None  # noqa: N815
+    timeSliceWindow: Annotated[Duration, AfterValidator(slice_length)] | None = None  # noqa: N815
 
     @model_validator(mode="after")
     def _one_target(self) -> Threshold:

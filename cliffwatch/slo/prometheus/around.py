@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from cliffwatch.slo.prometheus.files import dump, object_name
@@ -30,7 +31,7 @@ def scrape_config(slo: str, watch: Watch) -> str:
         "metrics_path": engine.paths[0],
         "file_sd_configs": [{"files": [f"targets/{slo}.yml"]}],
     }
-    if fixed := _fixed(watch):
+    if fixed := _fixed(watch, watch.target_labels):
         job["relabel_configs"] = [{"target_label": label, "replacement": value} for label, value in fixed.items()]
     return dump({"scrape_configs": [job]}, head=head)
 
@@ -38,7 +39,7 @@ def scrape_config(slo: str, watch: Watch) -> str:
 def service_monitor(slo: str, watch: Watch) -> str:
     """A ServiceMonitor object for the Prometheus operator."""
     engine = watch.catalog
-    fixed = {"job": watch.match["job"], **_fixed(watch)} if "job" in watch.match else _fixed(watch)
+    fixed = _fixed(watch, ("job", *watch.target_labels))  # which the operator would make the Service's name
     endpoint: dict[str, Any] = {
         "port": "http" if engine.port is None else "metrics",
         "path": engine.paths[0],
@@ -122,9 +123,9 @@ def _inhibitions(mine: str, watch: Watch) -> list[dict[str, Any]]:
     return found
 
 
-def _fixed(watch: Watch) -> dict[str, str]:
-    """Labels of the targets that the rules want with one value."""
-    return {label: value.replace("$", "$$") for label, value in watch.match.items() if label in watch.target_labels}
+def _fixed(watch: Watch, labels: Sequence[str]) -> dict[str, str]:
+    """Those of these labels that the rules want with one value, as a replacement (`$1` would be a group)."""
+    return {label: value.replace("$", "$$") for label, value in watch.match.items() if label in labels}
 
 
 def _added_by_targets(watch: Watch) -> tuple[str, ...]:

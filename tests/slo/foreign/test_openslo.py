@@ -248,6 +248,15 @@ def test_counters_and_fixed_ranges_become_rates_over_every_window(query: str, pr
         ("spec.objectives", [{"target": 1}], "no budget"),
         ("spec.objectives", [{"target": 0.9, "targetPercent": 90}], "target or targetPercent"),
         ("spec.objectives", [{"target": 0.9, "timeSliceTarget": 0.9, "timeSliceWindow": "5m"}], "Timeslices"),
+        (
+            "spec",
+            {
+                **FOREIGN["spec"],
+                "budgetingMethod": "Timeslices",
+                "objectives": [{"target": 0.9, "timeSliceTarget": 0.9, "timeSliceWindow": 1}],
+            },
+            "objectives[0].timeSliceWindow: cannot be used; got 1; allowed: whole minutes, 5m to 1h",
+        ),
         ("spec.timeWindow", [{"duration": "1M", "isRolling": True}], "whole"),
         ("spec.timeWindow", [{"duration": "1Y", "calendar": {"startTime": "2024-01-01 00:00:00"}}], "1w, 1M, 1Q"),
         ("spec.timeWindow", [{"duration": "1w", "calendar": {"startTime": "2024-01-02 00:00:00"}}], "Monday"),

@@ -44,12 +44,12 @@ def test_engines_are_scraped_where_their_metrics_are(engine: str, path: str, por
 def test_the_interval_and_the_labels_are_those_that_the_rules_count_on() -> None:
     watch = {
         "scrape_interval": "1.5s",
-        "match": {"job": "llm", "env": "a$1"},
+        "match": {"job": "l$m", "env": "a$1"},
         "target_labels": ["env", "zone"],
     }
     text = written("scrape", **watch)
     (job,) = yaml.safe_load(text)["scrape_configs"]
-    assert (job["job_name"], job["scrape_interval"]) == ("llm", "1500ms")
+    assert (job["job_name"], job["scrape_interval"]) == ("l$m", "1500ms")
     assert job["relabel_configs"] == [{"target_label": "env", "replacement": "a$$1"}]  # $1 would be a group
     assert "labels: {zone: ...}" in text
 
@@ -59,7 +59,7 @@ def test_the_interval_and_the_labels_are_those_that_the_rules_count_on() -> None
     assert monitor["spec"]["targetLabels"] == ["zone"]
     (endpoint,) = monitor["spec"]["endpoints"]
     assert endpoint["interval"] == "1500ms"
-    assert {"targetLabel": "job", "replacement": "llm"} in endpoint["relabelings"]
+    assert {"targetLabel": "job", "replacement": "l$$m"} in endpoint["relabelings"]
 
 
 def test_engine_down_silences_burns_only_where_each_instance_has_its_budget() -> None:
