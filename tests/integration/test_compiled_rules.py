@@ -34,8 +34,12 @@ def evaluate(
     *,
     values: dict[tuple[str, str], list[float]] | None = None,
     alerts: dict[tuple[str, str], bool] | None = None,
+    newest_only: bool = False,
 ) -> None:
-    """Check records (`(time, expression)`: values, none for no sample) and alerts (`(time, name)`: firing or not)."""
+    """Check records (`(time, expression)`: values, none for no sample) and alerts (`(time, name)`: firing or not).
+
+    `newest_only`: see `promtool`.
+    """
     compiled = compile_rules(parse_slo(text, source="s"))
     (folder / "rules.yml").write_text(rule_file(compiled))
     promtool("check", "rules", "--lint=all", "--lint-fatal", folder / "rules.yml")
@@ -65,7 +69,7 @@ def evaluate(
     (folder / "tests.yml").write_text(
         yaml.safe_dump({"rule_files": ["rules.yml"], "evaluation_interval": "1m", "tests": [test]})
     )
-    promtool("test", "rules", folder / "tests.yml", folder=folder)
+    promtool("test", "rules", folder / "tests.yml", folder=folder, newest_only=newest_only)
 
 
 def record(name: str, labels: str = "") -> str:

@@ -35,6 +35,7 @@ def test_idle_slices_are_neither_good_nor_bad(tmp_path: Path) -> None:
             ("120m", record("bad:ratio5m")): [],
         },
         alerts={("35m", "SloBurn1h"): False, ("36m", "SloBurn1h"): True, ("120m", "SloBurn1h"): False},
+        newest_only=True,
     )
 
 
