@@ -110,6 +110,17 @@ def format_range(seconds: float) -> str:
     return f"{milliseconds // size}{unit}"
 
 
+def as_written(value: float) -> Decimal:
+    """The decimal number that a file said: 0.999, and so a budget of 0.001, not 0.0010000000000000009."""
+    return Decimal(repr(value))
+
+
+def format_share(share: float | Decimal) -> str:
+    """A share as it was written, in percent: `95 %` for 0.95, `99.9 %` for 0.999."""
+    exact = share if isinstance(share, Decimal) else as_written(share)
+    return f"{(exact * 100).normalize():f} %"
+
+
 def format_tokens(tokens: int) -> str:
     """`8k` for 8192; 1000 stays `1000`, since k is 1024 here. Reads back by `parse_tokens`."""
     return f"{tokens // 1024}k" if tokens and tokens % 1024 == 0 else str(tokens)

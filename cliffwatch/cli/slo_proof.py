@@ -12,7 +12,7 @@ import typer
 
 from cliffwatch.errors import ExitCode, InputError
 from cliffwatch.slo.spec import SloFile, load_slo
-from cliffwatch.units import format_seconds
+from cliffwatch.units import format_seconds, format_share
 
 if TYPE_CHECKING:
     from cliffwatch.slo.prometheus.proof import Cell, Proof
@@ -91,18 +91,15 @@ def _folder(out: str) -> str:
 
 def _show(slo: str, proof: Proof) -> None:
     """The table of one objective, and what does not hold."""
-    from cliffwatch.report.words import target
-
     if proof.unproven:
         typer.echo(f"{slo} {proof.key}: {proof.objective.label}: not tested: {proof.unproven}")
         return
     names = list(dict.fromkeys(cell.alert for cell in proof.table))
-    typer.echo(f"{slo} {proof.key}: {proof.objective.label}, {target(proof.objective.target)}; fires after")
+    typer.echo(f"{slo} {proof.key}: {proof.objective.label}, {format_share(proof.objective.target)}; fires after")
     typer.echo("  bad" + "".join(f"{name:>16}" for name in names))
     for bad in dict.fromkeys(cell.bad for cell in proof.table):
         cells = {cell.alert: cell for cell in proof.table if cell.bad == bad}
-        percent = f"{(bad * 100).normalize():f} %"
-        typer.echo(f"{percent:>5}" + "".join(f"{_shown(cells[name]):>16}" for name in names))
+        typer.echo(f"{format_share(bad):>5}" + "".join(f"{_shown(cells[name]):>16}" for name in names))
     told: set[tuple[str, str]] = set()  # one alert may be wrong at several minutes of a scenario
     for miss in proof.misses:
         if (miss.scenario, miss.about) not in told:

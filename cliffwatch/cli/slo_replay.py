@@ -19,6 +19,7 @@ from cliffwatch.slo.backtest.incidents import Incident, load_incidents, within
 from cliffwatch.slo.backtest.subject import Subject, rates_of, subjects
 from cliffwatch.slo.backtest.times import parse_instant, utc_text
 from cliffwatch.slo.backtest.whatif import Case, Options, Outcome, cases, outcome, own_case
+from cliffwatch.slo.burn import windows_of
 from cliffwatch.slo.prometheus.events import Events
 from cliffwatch.slo.prometheus.promql import selector
 from cliffwatch.slo.spec import Objective, load_slo
@@ -113,13 +114,7 @@ class _Asked:
     @property
     def windows(self) -> set[int]:
         """Every window that some case needs."""
-        return {
-            window
-            for _, _, several in self.cases
-            for case in several
-            for pair in case.pairs
-            for window in (pair.long_s, pair.short_s)
-        }
+        return set(windows_of(pair for _, _, several in self.cases for case in several for pair in case.pairs))
 
     @property
     def reach_s(self) -> float:

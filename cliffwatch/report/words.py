@@ -12,7 +12,7 @@ from cliffwatch.report.clients import Cancellations, Retries
 from cliffwatch.report.replicas import ReplicasSummary
 from cliffwatch.report.settling import Settling
 from cliffwatch.slo.judgement import Quantile, Status
-from cliffwatch.units import format_seconds
+from cliffwatch.units import format_seconds, format_share
 
 UNKNOWN = "–"
 FEW = "†"
@@ -49,7 +49,7 @@ def interval(low: float | None, high: float | None) -> str:
 
 def target(value: float) -> str:
     """A target as it was written: 0.95 is `95 %`."""
-    return f"{(Decimal(repr(value)) * 100).normalize():f} %"
+    return format_share(value)
 
 
 def quantile(value: Quantile | None) -> str:

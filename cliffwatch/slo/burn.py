@@ -8,6 +8,7 @@ in 1 h). Targets are decimals: 1 - 0.999 is 0.001, not 0.0010000000000000009.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
@@ -44,6 +45,11 @@ STANDARD_PAIRS = (
     WindowPair(Severity.TICKET, DAY_S, 2 * HOUR_S, Decimal("0.10")),
     WindowPair(Severity.TICKET, 3 * DAY_S, 6 * HOUR_S, Decimal("0.10")),
 )
+
+
+def windows_of(pairs: Iterable[WindowPair]) -> tuple[int, ...]:
+    """Every window of these pairs once, in seconds, ascending."""
+    return tuple(sorted({length_s for pair in pairs for length_s in (pair.long_s, pair.short_s)}))
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,10 +38,6 @@ class Promise:
     min_bad_events: int
     calendar: Calendar | None = None
 
-    @property
-    def windows(self) -> set[int]:
-        return {window for alert in self.alerts for window in (alert.pair.long_s, alert.pair.short_s)}
-
 
 @dataclass(frozen=True, slots=True)
 class Firing:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import TypeVar
 
 from cliffwatch.errors import InputError
@@ -16,7 +15,7 @@ from cliffwatch.slo.burn import STANDARD_PAIRS, Severity, WindowPair, burn_alert
 from cliffwatch.slo.live.queries import Group
 from cliffwatch.slo.spec import Objective
 from cliffwatch.slo.watch import Watch
-from cliffwatch.units import parse_seconds, parse_share
+from cliffwatch.units import as_written, parse_seconds, parse_share
 
 MAX_CASES = 64
 STANDARD = "standard"
@@ -58,7 +57,7 @@ class Case:
 
     def promise(self, watch: Watch) -> Promise:
         """What a history is held to."""
-        target, period_s = Decimal(repr(self.objective.target)), round(watch.period)
+        target, period_s = as_written(self.objective.target), round(watch.period)
         alerts = tuple(burn_alert(pair, target, period_s) for pair in self.pairs)
         return Promise(target, period_s, alerts, watch.min_bad_events, watch.calendar)
 
@@ -164,5 +163,4 @@ def _pair(text: str) -> WindowPair:
     long_s, short_s = parse_seconds(match[2]), parse_seconds(match[3])
     if any(window % 60 or not 300 <= window <= 7 * 86_400 for window in (long_s, short_s)) or short_s >= long_s:
         raise ValueError("must have a short window under a long one, both whole minutes, 5m to 7d")
-    share = Decimal(repr(_target(match[4])))
-    return WindowPair(Severity(match[1]), round(long_s), round(short_s), share)
+    return WindowPair(Severity(match[1]), round(long_s), round(short_s), as_written(_target(match[4])))

@@ -7,21 +7,20 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cliffwatch.engines.catalog import Metric
+from cliffwatch.slo.burn import HOUR_S
 from cliffwatch.slo.live.asks import SLOW_KEEP_S, Answer, Ask, Series, instant
 from cliffwatch.slo.live.status import Evidence, Flow, a_share
 from cliffwatch.slo.live.watched import Watched
 from cliffwatch.slo.prometheus.calendar import today
 from cliffwatch.slo.prometheus.events import in_unit, is_edge
-from cliffwatch.slo.prometheus.promql import any_of, selector, window_text
+from cliffwatch.slo.prometheus.promql import any_of, selector, window_s, window_text
+from cliffwatch.slo.prometheus.record import BASE_S
 from cliffwatch.slo.watch import TARGET_LABELS, Watch
 
-_TILE_S = 300  # windows of 5 minutes end to end cover a period without a gap
-_HOUR_S = 3_600  # the longest window that is recorded from raw series, not as an average of records
 _ONE = 1.001  # beyond what extrapolation does to both sides of a ratio
 _TAG = "cliffwatch_what"
-_RECORD = re.compile(r"cliffwatch_slo:(events:rate|bad:rate|bad:ratio)([0-9]{1,6})([smhd])$")
+_RECORD = re.compile(r"cliffwatch_slo:(events:rate|bad:rate|bad:ratio)([0-9]{1,6}[smhd])$")
 _WHAT = {"events:rate": "events", "bad:rate": "bad", "bad:ratio": "ratio"}
-_UNIT_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 Group = tuple[tuple[str, str], ...]
 
@@ -68,7 +67,7 @@ def period_ask(names: Collection[str], watch: Watch) -> Ask:
     of = f"_{watch.calendar}" if watch.calendar else ""
     base = selector(f"cliffwatch_slo:events:rate5m{of}", {}, {"slo": any_of(names)})
     so_far = f" and on (calendar) {today(watch.calendar)}" if watch.calendar else ""
-    return instant(f"sum_over_time({base}[{watch.range_text}:5m]) * {_TILE_S}{so_far}", keep_s=SLOW_KEEP_S)
+    return instant(f"sum_over_time({base}[{watch.range_text}:5m]) * {BASE_S}{so_far}", keep_s=SLOW_KEEP_S)
 
 
 def edges_ask(watch: Watch, metric: Metric) -> Ask:
@@ -101,11 +100,11 @@ def take_records(answer: Answer, objectives: Mapping[tuple[str, str], Watched]) 
             own.period_bad_ratio[group] = a_share(series.value)
             own.over_one |= series.value > _ONE
         elif read := _RECORD.match(name):
-            what, window_s = _WHAT[read[1]], int(read[2]) * _UNIT_S[read[3]]
+            what, length_s = _WHAT[read[1]], window_s(read[2])
             if what == "ratio":
-                own.ratios.setdefault(group, {})[window_s] = series.value
+                own.ratios.setdefault(group, {})[length_s] = series.value
             else:
-                _add(own, group, (what, window_s), series.value)
+                _add(own, group, (what, length_s), series.value)
     return found
 
 
@@ -116,8 +115,8 @@ def take_period(one: Watched, answer: Answer, found: Found) -> None:
             group = group_of(one, series.labels)
             found.period_events[group] = found.period_events.get(group, 0.0) + series.value
     for group, rates in found.rates.items():
-        if (hourly := rates.get(("events", _HOUR_S))) is not None:
-            found.period_events[group] = max(found.period_events.get(group, 0.0), hourly * _HOUR_S)
+        if (hourly := rates.get(("events", HOUR_S))) is not None:
+            found.period_events[group] = max(found.period_events.get(group, 0.0), hourly * HOUR_S)
 
 
 def take_raw(one: Watched, answer: Answer, found: Found) -> None:

@@ -12,7 +12,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import TypeGuard
 
-from cliffwatch.slo.burn import BurnAlert, Severity, burn_rate, exhausted_after_s
+from cliffwatch.slo.burn import BurnAlert, Severity, burn_rate, exhausted_after_s, windows_of
 from cliffwatch.slo.prometheus.alerts import alert_name
 from cliffwatch.stats.wilson import wilson
 
@@ -150,7 +150,7 @@ class Terms:
     @property
     def windows(self) -> tuple[int, ...]:
         """Lengths of every window, seconds, ascending."""
-        return tuple(sorted({length for one in self.alerts for length in (one.pair.short_s, one.pair.long_s)}))
+        return windows_of(alert.pair for alert in self.alerts)
 
 
 def group_status(labels: Mapping[str, str], evidence: Evidence, terms: Terms) -> GroupStatus:

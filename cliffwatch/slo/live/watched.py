@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
 
 from cliffwatch.engines.catalog import Metric
 from cliffwatch.errors import InputError
+from cliffwatch.slo.burn import HOUR_S
 from cliffwatch.slo.live.status import Terms
 from cliffwatch.slo.prometheus.alerts import least_bad
 from cliffwatch.slo.prometheus.events import Events
@@ -17,9 +17,9 @@ from cliffwatch.slo.prometheus.rules import Source, burn_alerts, composites_of, 
 from cliffwatch.slo.spec import Objective, SloFile, load_slo
 from cliffwatch.slo.watch import Watch
 from cliffwatch.stats.percentile import sample_needs
+from cliffwatch.units import as_written
 
 NEEDS_RULES = "no record of it is there, and without the compiled rules it cannot be told"
-_HOUR_S = 3_600
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +70,13 @@ def _objective(name: str, watch: Watch, objective: Objective, source: Source) ->
         terms=_terms(objective, watch),
         threshold_s=objective.threshold,
         metric=None if objective.threshold is None else watch.catalog.metric(events.metric),
-        raw=not source.rules and events.raw_up_to_s >= _HOUR_S,
+        raw=not source.rules and events.raw_up_to_s >= HOUR_S,
     )
 
 
 def _terms(promise: Promise, watch: Watch) -> Terms:
     return Terms(
-        target=Decimal(repr(promise.target)),
+        target=as_written(promise.target),
         period_s=round(watch.period),
         needed=sample_needs(promise.target).sure,
         min_bad_events=least_bad(promise, watch),

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
-
 from cliffwatch.slo.burn import BurnAlert, WindowPair
 from cliffwatch.slo.prometheus.annotations import for_burn
 from cliffwatch.slo.prometheus.promise import Promise
-from cliffwatch.slo.prometheus.promql import selector, window_text
-from cliffwatch.slo.prometheus.record import Rule
+from cliffwatch.slo.prometheus.promql import window_text
+from cliffwatch.slo.prometheus.record import Rule, recorded
 from cliffwatch.slo.spec import SloFile
 from cliffwatch.slo.watch import Watch
-
-
-def percent(target: float) -> str:
-    """A target as it was written, such as `99.9 %`."""
-    return f"{(Decimal(repr(target)) * 100).normalize():f} %"
+from cliffwatch.units import format_share
 
 
 def alert_name(pair: WindowPair) -> str:
@@ -32,8 +26,8 @@ def burn_rule(slo: SloFile, watch: Watch, promise: Promise, labels: dict[str, st
     """Fires while both windows burn and the long one holds enough bad events to mean something."""
     long, short = window_text(alert.pair.long_s), window_text(alert.pair.short_s)
     ratio = f"{alert.ratio.normalize():f}"
-    conditions = [f"{selector(f'cliffwatch_slo:bad:ratio{window}', labels)} > {ratio}" for window in (long, short)]
-    bad_events = f"{selector(f'cliffwatch_slo:bad:rate{long}', labels)} * {alert.pair.long_s}"
+    conditions = [f"{recorded(f'bad:ratio{window}', labels)} > {ratio}" for window in (long, short)]
+    bad_events = f"{recorded(f'bad:rate{long}', labels)} * {alert.pair.long_s}"
     conditions.append(f"{bad_events} >= {least_bad(promise, watch)}")
     counted = "slices" if promise.slices else "events"
     groups = ", ".join(f"{label} {{{{ $labels.{label} }}}}" for label in watch.group_by)
@@ -44,8 +38,8 @@ def burn_rule(slo: SloFile, watch: Watch, promise: Promise, labels: dict[str, st
         "labels": {"severity": alert.pair.severity.value, **labels},
         "annotations": {
             "summary": f"{who}: {promise.label} missed by {{{{ $value | humanizePercentage }}}} of the last {long}",
-            "description": f"Promised to {percent(promise.target)} of {counted} over {watch.period_text}; this burns "
-            f"the error budget {alert.factor.normalize():.4g} times too fast or more.",
+            "description": f"Promised to {format_share(promise.target)} of {counted} over {watch.period_text}; this "
+            f"burns the error budget {alert.factor.normalize():.4g} times too fast or more.",
             **for_burn(watch, promise, labels, alert),
         },
     }

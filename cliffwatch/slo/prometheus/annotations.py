@@ -7,7 +7,6 @@ go into a question quoted (`%q`): whatever they hold, they stay values.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 
 from cliffwatch.slo.burn import BurnAlert, error_budget
 from cliffwatch.slo.prometheus.events import events_of, labels_of_objective
@@ -17,6 +16,7 @@ from cliffwatch.slo.prometheus.record import recorded
 from cliffwatch.slo.sli import Sli
 from cliffwatch.slo.spec import Objective
 from cliffwatch.slo.watch import Watch
+from cliffwatch.units import as_written
 
 CONTRIBUTORS = 3
 
@@ -27,7 +27,7 @@ def for_burn(watch: Watch, promise: Promise, labels: Mapping[str, str], alert: B
     long, short = window_text(alert.pair.long_s), window_text(alert.pair.short_s)
     left = recorded("budget_left:ratio", {**labels, **asked.values})
     burning = recorded(f"bad:ratio{long}", {**labels, **asked.values})
-    budget_s = error_budget(Decimal(repr(promise.target))) * round(watch.period)
+    budget_s = error_budget(as_written(promise.target)) * round(watch.period)
     lasts = f"clamp_min({left}, 0) * {budget_s.normalize():f} / ignoring (period) ({burning} > 0)"
     found = {
         "budget_left": asked.first(left, "humanizePercentage"),

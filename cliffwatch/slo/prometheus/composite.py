@@ -7,13 +7,13 @@ without events has no ratio, and its weight is left out; a mean over time would 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 
-from cliffwatch.slo.burn import BurnAlert, error_budget
+from cliffwatch.slo.burn import BurnAlert, windows_of
 from cliffwatch.slo.composite import Composite, Kind
 from cliffwatch.slo.prometheus.promql import summed, window_text
-from cliffwatch.slo.prometheus.record import BASE_S, Rule, record, recorded
+from cliffwatch.slo.prometheus.record import BASE_S, Rule, against_target, record, recorded
 from cliffwatch.slo.watch import Watch
+from cliffwatch.units import as_written
 
 Labels = Mapping[str, str]
 
@@ -22,25 +22,18 @@ def composite_rules(
     one: Composite, watch: Watch, labels: dict[str, str], parts: Sequence[Labels], alerts: Sequence[BurnAlert]
 ) -> list[Rule]:
     """Records of a composite; `parts` are the labels of its objectives, in its order."""
-    period = {"period": watch.period_text}
     if one.kind is Kind.ANY or one.target is None:
         by = f" by ({', '.join(watch.group_by)})" if watch.group_by else ""
         least = f"min{by} ({' or '.join(recorded('budget_left:ratio', part) for part in parts)})"
-        return [record("budget_left:ratio", least, {**labels, **period})]
-    target = Decimal(repr(one.target))
-    windows = sorted({window for alert in alerts for window in (alert.pair.long_s, alert.pair.short_s)} | {BASE_S})
+        return [record("budget_left:ratio", least, {**labels, "period": watch.period_text})]
+    windows = sorted({*windows_of(alert.pair for alert in alerts), BASE_S})
     rules = []
     for text in map(window_text, windows):
         rules += [record(name, _sum(name, watch, parts), labels) for name in (f"events:rate{text}", f"bad:rate{text}")]
         rules.append(record(f"bad:ratio{text}", _mean(f"bad:ratio{text}", one, watch, parts), labels))
     whole = f"bad:ratio{watch.period_text}"
-    left = f"1 - {recorded(whole, labels)} / {error_budget(target):f}"
-    return [
-        *rules,
-        record(whole, _mean(whole, one, watch, parts), labels),
-        record("budget_left:ratio", left, {**labels, **period}),
-        record("target:ratio", f"vector({target:f})", {**labels, **period}),
-    ]
+    ratio = record(whole, _mean(whole, one, watch, parts), labels)
+    return [*rules, ratio, *against_target(as_written(one.target), watch.period_text, labels)]
 
 
 def _sum(name: str, watch: Watch, parts: Sequence[Labels]) -> str:

@@ -26,7 +26,7 @@ from cliffwatch.slo.sli import Sli
 from cliffwatch.slo.slices import Slices
 from cliffwatch.slo.spec import Objective, SloFile
 from cliffwatch.slo.watch import Watch
-from cliffwatch.units import format_seconds
+from cliffwatch.units import as_written, format_seconds
 
 
 class Promtool(Protocol):
@@ -114,7 +114,7 @@ def _terms(objective: Objective, watch: Watch) -> Terms:
     alerts = tuple(burn_alerts(objective, watch))
     return Terms(
         alerts,
-        error_budget(Decimal(repr(objective.target))),
+        error_budget(as_written(objective.target)),
         enough_events(alerts, watch.min_bad_events),
         failures_counted=objective.sli is Sli.AVAILABILITY,
         absence_told="running" in watch.catalog.signals,
@@ -126,7 +126,7 @@ def _terms(objective: Objective, watch: Watch) -> Terms:
 
 def _slices(slices: Slices) -> tuple[int, Decimal]:
     assert slices.share is not None  # noqa: S101  the SLO file's own check: throughput has none, and is not fed
-    return round(slices.length / 60), 1 - Decimal(repr(slices.share))
+    return round(slices.length / 60), 1 - as_written(slices.share)
 
 
 def _cells(terms: Terms, misses: Sequence[Miss]) -> Iterator[Cell]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from typing import Any
 
+from cliffwatch.slo.burn import error_budget
 from cliffwatch.slo.prometheus.promql import selector, window_text
 
 Rule = dict[str, Any]
@@ -24,6 +26,16 @@ def recorded(name: str, labels: Mapping[str, str]) -> str:
 def base(what: str, labels: Mapping[str, str]) -> str:
     """The 5-minute rate of `events` or `bad` ones: what every longer window is made of."""
     return recorded(f"{what}:rate{window_text(BASE_S)}", labels)
+
+
+def against_target(target: Decimal, period: str, labels: dict[str, str]) -> list[Rule]:
+    """What is left of the budget, by the ratio over the period, and what is promised."""
+    with_period = {**labels, "period": period}
+    left = f"1 - {recorded(f'bad:ratio{period}', labels)} / {error_budget(target):f}"
+    return [
+        record("budget_left:ratio", left, with_period),
+        record("target:ratio", f"vector({target:f})", with_period),
+    ]
 
 
 def once(rules: Iterable[Rule]) -> list[Rule]:

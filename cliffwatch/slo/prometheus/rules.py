@@ -9,13 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 from cliffwatch.errors import InputError
-from cliffwatch.slo.burn import STANDARD_PAIRS, BurnAlert, burn_alert, error_budget
+from cliffwatch.slo.burn import STANDARD_PAIRS, BurnAlert, burn_alert, windows_of
 from cliffwatch.slo.composite import Composite
-from cliffwatch.slo.prometheus.alerts import burn_rule, percent
+from cliffwatch.slo.prometheus.alerts import burn_rule
 from cliffwatch.slo.prometheus.calendar import period_sums
 from cliffwatch.slo.prometheus.composite import composite_rules
 from cliffwatch.slo.prometheus.events import Events, events_of
@@ -23,12 +22,13 @@ from cliffwatch.slo.prometheus.exclusions import excluded
 from cliffwatch.slo.prometheus.health import health_rules
 from cliffwatch.slo.prometheus.promise import Promise
 from cliffwatch.slo.prometheus.promql import window_text
-from cliffwatch.slo.prometheus.record import BASE_S, Rule, base, once, record, recorded
+from cliffwatch.slo.prometheus.record import BASE_S, Rule, against_target, base, once, record, recorded
 from cliffwatch.slo.prometheus.slices import sliced, throughput
 from cliffwatch.slo.sli import Sli
 from cliffwatch.slo.slices import Slices
 from cliffwatch.slo.spec import Objective, SloFile
 from cliffwatch.slo.watch import Watch
+from cliffwatch.units import as_written, format_share
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -156,7 +156,7 @@ def _source(slo: SloFile, watch: Watch, objective: Objective, *, field: str, tak
 
 def burn_alerts(objective: Promise, watch: Watch) -> list[BurnAlert]:
     """The alerts of an objective, from the fastest burn to the slowest."""
-    return [burn_alert(pair, _target(objective), round(watch.period)) for pair in STANDARD_PAIRS]
+    return [burn_alert(pair, as_written(objective.target), round(watch.period)) for pair in STANDARD_PAIRS]
 
 
 def objective_id(objective: Objective) -> str:
@@ -172,17 +172,13 @@ def objective_id(objective: Objective) -> str:
 
 
 def _pct(share: float) -> str:
-    return f"{percent(share).removesuffix(' %')}pct"
-
-
-def _target(objective: Promise) -> Decimal:
-    return Decimal(repr(objective.target))
+    return f"{format_share(share).removesuffix(' %')}pct"
 
 
 def _mended(alerts: list[BurnAlert], objective: Objective) -> list[str]:
     return [
         f"a burn rate of {alert.mended_from.normalize():.4g} over {window_text(alert.pair.long_s)} is out of reach for "
-        f"a target of {percent(objective.target)}; it alerts from {alert.factor:.4g} on, half of the events bad"
+        f"a target of {format_share(objective.target)}; it alerts from {alert.factor:.4g} on, half of the events bad"
         for alert in alerts
         if alert.mended_from is not None
     ]
@@ -191,7 +187,7 @@ def _mended(alerts: list[BurnAlert], objective: Objective) -> list[str]:
 def _group(slo: SloFile, watch: Watch, objective: Objective, source: Source, alerts: list[BurnAlert]) -> dict[str, Any]:
     """One group: Prometheus evaluates its rules in order, so that alerts and boards see the same moment."""
     labels = source.labels
-    windows = sorted({window for alert in alerts for window in (alert.pair.long_s, alert.pair.short_s)} | {BASE_S})
+    windows = sorted({*windows_of(alert.pair for alert in alerts), BASE_S})
     records = [rule for window in windows for rule in _window_rules(window, labels, source.events)]
     records += _budget_rules(watch, objective, labels)
     burns = [burn_rule(slo, watch, objective, labels, alert) for alert in alerts]
@@ -221,14 +217,5 @@ def _budget_rules(watch: Watch, objective: Objective, labels: dict[str, str]) ->
     spent = f"{failed} / ({everything} > 0)"
     if watch.calendar is not None:
         spent = f"max without (calendar) ({spent})"
-    budget = error_budget(_target(objective))
-    return [
-        *before,
-        record(f"bad:ratio{period}", spent, labels),
-        record(
-            "budget_left:ratio",
-            f"1 - {recorded(f'bad:ratio{period}', labels)} / {budget:f}",
-            {**labels, "period": period},
-        ),
-        record("target:ratio", f"vector({_target(objective):f})", {**labels, "period": period}),
-    ]
+    ratio = record(f"bad:ratio{period}", spent, labels)
+    return [*before, ratio, *against_target(as_written(objective.target), period, labels)]

@@ -18,6 +18,7 @@ from cliffwatch.slo.burn import BurnAlert
 from cliffwatch.slo.prometheus.alerts import alert_name
 from cliffwatch.slo.prometheus.feed import Phase, Pod
 from cliffwatch.slo.prometheus.terms import UNDER, Terms
+from cliffwatch.units import format_share
 
 TABLE_SHARES = tuple(Decimal(text) for text in ("0.01", "0.02", "0.05", "0.2", "1"))
 ABSENT_ALERT = "EngineMetricsAbsent"
@@ -76,8 +77,8 @@ def scenarios(terms: Terms) -> list[Scenario]:
 
 def table_name(share: Decimal, alert: BurnAlert | None = None) -> str:
     """The scenario that confirms a cell of the table; without an alert, those that never fire."""
-    percent = f"{(share * 100).normalize():f} % bad"
-    return f"{percent}, {alert_name(alert.pair)}" if alert else f"{percent}, for ever"
+    bad = f"{format_share(share)} bad"
+    return f"{bad}, {alert_name(alert.pair)}" if alert else f"{bad}, for ever"
 
 
 def _silent(terms: Terms, minute: int) -> tuple[Check, ...]:
@@ -113,10 +114,9 @@ def _onset(terms: Terms, name: str, share: Decimal, alert: BurnAlert) -> Scenari
         for other in terms.alerts
         if terms.compared(share, other) < 0
     ]
-    percent = f"{(share * 100).normalize():f}"
     return Scenario(
         name,
-        f"{long} clean minutes, then {percent} % of the events are bad",
+        f"{long} clean minutes, then {format_share(share)} of the events are bad",
         (Pod((terms.phase(long), terms.phase(after * step, share))),),
         tuple(checks),
         step=step,
@@ -136,8 +136,7 @@ def _steady(terms: Terms, name: str, share: Decimal) -> Scenario:
         for alert in terms.alerts
         if (above := terms.compared(share, alert))
     )
-    percent = f"{(share * 100).normalize():f}"
-    return Scenario(name, f"always {percent} % bad", (Pod((terms.phase(90, share),)),), checks, step=30)
+    return Scenario(name, f"always {format_share(share)} bad", (Pod((terms.phase(90, share),)),), checks, step=30)
 
 
 def _around_thresholds(terms: Terms) -> Iterator[Scenario]:

@@ -17,6 +17,7 @@ from cliffwatch.slo.prometheus.record import BASE_S, Rule, record, recorded
 from cliffwatch.slo.prometheus.series import engine_range, engine_rate
 from cliffwatch.slo.slices import Slices
 from cliffwatch.slo.watch import Watch
+from cliffwatch.units import as_written
 
 _TOLERANCE = Decimal("1e-9")  # shares on their limit are within it, whatever the last bits of a rate say
 _HALF_AN_EVENT = 0.5  # counts over a window are extrapolated: 5 events may read 4.9
@@ -32,7 +33,7 @@ def sliced(slices: Slices, events: Events, labels: dict[str, str]) -> tuple[list
     ]
     all_of_them, bad = recorded("slice:events", labels), recorded("slice:bad", labels)
     counts = f"({all_of_them} >= bool {slices.min_events - _HALF_AN_EVENT:g})"
-    allowed = 1 - Decimal(repr(slices.share)) + _TOLERANCE
+    allowed = 1 - as_written(slices.share) + _TOLERANCE
     return rules, _events(counts, f"({bad} > bool {all_of_them} * {allowed:f})", length, events)
 
 
