@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 import yaml
 
+from benchmarks._saved import conclude
 from cliffwatch.records.reader import RunReader
 from tests.capacity.queue import search
 from tests.servers.engines import standin
 
-RESULTS = Path(__file__).parent / "results"
 SERVICE_RATE = 100.0
 # rate at the edge, target, seconds a probe, first rate
 QUEUES = {
@@ -144,10 +144,7 @@ def main() -> None:
     """Measure, print, save."""
     what = sys.argv[1] if len(sys.argv) > 1 else "queue"
     result = {"queue": queue, "engine": engine}[what]()
-    text = json.dumps(result, indent=2)
-    print(text)
-    (RESULTS / f"capacity_{what}.json").write_text(text + "\n", encoding="utf-8")
-    sys.exit(0 if result["passed"] else 1)
+    conclude(f"capacity_{what}", result, passed=result["passed"])
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ refresh: its six requests at once, cold. Saves what it saw in benchmarks/results
 
 from __future__ import annotations
 
-import json
 import os
 import statistics
 import sys
@@ -19,11 +18,11 @@ from pathlib import Path
 
 import httpx2
 
+from benchmarks._saved import conclude
 from cliffwatch.records.figures import FIGURES
 from tests.records.synthetic import make_run
 from tests.servers.processes import free_port, running
 
-RESULT = Path(__file__).parent / "results" / "heatmap_api.json"
 AIM_MS = 300.0
 STATISTICS = ("p50", "p90", "p95", "p99")
 METRICS = ("ttft_user_s", "itl_s", "e2e_user_s", "tpot_s")
@@ -84,10 +83,7 @@ def main() -> None:
         for name, values in took.items()
         for what, value in (("median", statistics.median(values)), ("worst", max(values)))
     }
-    RESULT.parent.mkdir(exist_ok=True)
-    RESULT.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
-    print(json.dumps(result, indent=2))
-    sys.exit(result["cold_median_ms"] > AIM_MS)
+    conclude("heatmap_api", result, passed=result["cold_median_ms"] <= AIM_MS)
 
 
 if __name__ == "__main__":

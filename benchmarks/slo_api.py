@@ -9,7 +9,6 @@ memory before and after.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import platform
 import statistics
@@ -22,6 +21,7 @@ from pathlib import Path
 import httpx2
 import yaml
 
+from benchmarks._saved import show_and_save
 from cliffwatch.cli.processes import wait_for
 from cliffwatch.slo.prometheus.files import rule_file
 from cliffwatch.slo.prometheus.rules import compile_rules
@@ -31,7 +31,6 @@ from tests.servers.engines import standin
 from tests.servers.monitoring import prometheus, query
 from tests.servers.processes import Server, free_port, running
 
-RESULT = Path(__file__).parent / "results" / "slo_api.json"
 SLOS = CLIENTS = 50
 SECONDS = 15.0
 AIM_MS = 300.0
@@ -133,8 +132,7 @@ def main() -> None:
         found = measure(url, service.pid)
     host = {"cpus": os.cpu_count(), "python": platform.python_version(), "machine": platform.machine()}
     result = {"slos": SLOS, "clients": CLIENTS, "seconds": SECONDS, "aim_p95_ms": AIM_MS, "host": host, **found}
-    RESULT.write_text(json.dumps(result, indent=2) + "\n")
-    print(json.dumps(result, indent=2))
+    show_and_save("slo_api", result)
 
 
 if __name__ == "__main__":

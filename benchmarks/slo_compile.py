@@ -8,16 +8,14 @@ benchmarks/results/slo_compile.json. Goal for 200 files: under 2 s.
 
 from __future__ import annotations
 
-import json
 import sys
 import time
-from pathlib import Path
 
+from benchmarks._saved import conclude
 from cliffwatch.slo.prometheus.files import rule_file
 from cliffwatch.slo.prometheus.rules import compile_rules
 from cliffwatch.slo.spec import parse_slo
 
-RESULT = Path(__file__).parent / "results" / "slo_compile.json"
 GOAL_S = 2.0
 TEXT = """
 name: team-{number}
@@ -46,11 +44,7 @@ def main() -> None:
     """Measure, print, save."""
     measured = measure(int(sys.argv[1]) if len(sys.argv) > 1 else 200)
     passed = measured["cpu_s"] < GOAL_S
-    text = json.dumps({**measured, "goal_cpu_s": GOAL_S, "passed": passed}, indent=2)
-    print(text)
-    RESULT.parent.mkdir(exist_ok=True)
-    RESULT.write_text(text + "\n", encoding="utf-8")
-    sys.exit(0 if passed else 1)
+    conclude("slo_compile", {**measured, "goal_cpu_s": GOAL_S, "passed": passed}, passed=passed)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ group, and the CPU time of a round, under 10 % of the interval.
 
 from __future__ import annotations
 
-import json
 import random
 import re
 import statistics
@@ -23,6 +22,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from benchmarks._saved import conclude
 from benchmarks.slo_compile import TEXT
 from cliffwatch.slo.prometheus.files import rule_file
 from cliffwatch.slo.prometheus.rules import compile_rules
@@ -30,7 +30,6 @@ from cliffwatch.slo.spec import parse_slo
 from tests.servers.history import prometheus_with
 from tests.servers.processes import Server, get_text
 
-RESULT = Path(__file__).parent / "results" / "slo_rules.json"
 GOAL = 0.1
 ENGINES, STEP_S, EVERY_S, ROUNDS = 100, 60, 15, 6
 DAY_STEPS, HOUR_STEPS = 1_440, 60
@@ -120,11 +119,7 @@ def main() -> None:
             cases.append(measure(Path(folder), files, days, firing=firing))
     passed = all(one["share_of_interval"] < GOAL for one in cases)
     result = {"interval_s": STEP_S, "goal_share": GOAL, "cases": cases, "passed": passed}
-    text = json.dumps(result, indent=2)
-    print(text)
-    RESULT.parent.mkdir(exist_ok=True)
-    RESULT.write_text(text + "\n", encoding="utf-8")
-    sys.exit(0 if passed else 1)
+    conclude("slo_rules", result, passed=passed)
 
 
 if __name__ == "__main__":
