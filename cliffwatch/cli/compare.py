@@ -7,6 +7,7 @@ from pathlib import Path
 import typer
 
 from cliffwatch.cli.console import console
+from cliffwatch.cli.files import write_text
 from cliffwatch.compare.comparable import REFUSED
 from cliffwatch.compare.compare import DEFAULT_ALPHA, DEFAULT_POINTS, DEFAULT_THRESHOLD, Rule
 from cliffwatch.compare.result import Change, Comparison
@@ -84,12 +85,8 @@ def _write(compared: Comparison, markdown: Path | None, junit: Path | None) -> N
     from cliffwatch.compare.markdown import render as render_markdown
 
     for path, render in ((markdown, render_markdown), (junit, render_junit)):
-        if path is None:
-            continue
-        try:
-            path.write_text(render(compared), encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"cannot be written: {error.strerror or error}", file=path) from error
+        if path is not None:
+            write_text(path, render(compared))
 
 
 def _show(compared: Comparison, *, as_json: bool) -> None:

@@ -10,11 +10,14 @@ if TYPE_CHECKING:
 LOG_COLUMNS = 160
 
 
-def console() -> Console:
-    """Standard output. Only a terminal's own width is a limit; a log or a file has room for whole tables."""
+def console(*, markup: bool = True) -> Console:
+    """Standard output; without `markup`, square brackets are text.
+
+    Only a terminal's own width is a limit; a log or a file has room for whole tables.
+    """
     from rich.console import Console
 
-    made = Console(highlight=False)
+    made = Console(highlight=False, markup=markup)
     if not made.is_terminal:
         made.width = max(made.width, LOG_COLUMNS)
     return made

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from cliffwatch.cli.files import write_text
 from cliffwatch.errors import InputError, UnreachableError
 
 DEADLINE_S = 300
@@ -38,10 +39,7 @@ class PromtoolTests:
     def keep(self, name: str, text: str) -> Path:
         """Write a file of the folder. Raises InputError where it cannot."""
         path = self._folder / name
-        try:
-            path.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"cannot be written: {error.strerror or error}", file=path) from error
+        write_text(path, text)
         return path
 
     def version(self) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 import typer
 
 from cliffwatch.cli.console import console
+from cliffwatch.cli.files import write_text
 from cliffwatch.errors import ExitCode, InputError
 from cliffwatch.records.files import shards_dir
 from cliffwatch.records.folder import SLO_FILE, WORKLOAD_FILE
@@ -75,7 +76,7 @@ def report(
     if html is not None:
         from cliffwatch.report.html import render
 
-        _write(html, render(reader, judged, phase=chosen))
+        write_text(html, render(reader, judged, phase=chosen))
     if as_json:
         from cliffwatch.report.json import render as render_json
 
@@ -111,10 +112,3 @@ def _refuse_own_files(html: Path, run_dir: Path) -> None:
     target = html.resolve()
     if target in own or target.is_relative_to(shards_dir(run_dir).resolve()):
         raise InputError("is a file of the run itself", field="--html", value=str(html), allowed="another file")
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror or error}", file=path) from error

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import typer
 
+from cliffwatch.cli.files import write_new
 from cliffwatch.cli.slo_backtest import backtest
 from cliffwatch.cli.slo_exchange import export_slo, import_slo, put
 from cliffwatch.cli.slo_proof import prove_slo
@@ -40,13 +41,7 @@ def init(
     """Write a preset to a new file, to be changed to what you promise."""
     if preset not in presets():
         raise InputError("no such preset", field="--preset", value=preset, allowed=", ".join(presets()))
-    try:
-        with path.open("x", encoding="utf-8") as stream:
-            stream.write(HINT + slo_text(presets()[preset]))
-    except FileExistsError as error:
-        raise InputError("exists already", file=path, allowed="a new file") from error
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror or error}", file=path) from error
+    write_new(path, HINT + slo_text(presets()[preset]))
     typer.echo(f"wrote {path}; check it with: cliffwatch slo check {path}")
     typer.echo(f"an editor knows its keys after: cliffwatch slo schema > {path.parent / FILE_NAME}")
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
+from cliffwatch.cli.console import console
 from cliffwatch.report.words import UNKNOWN, interval, share, target
 from cliffwatch.slo.backtest.document import Backtest, Span
 from cliffwatch.slo.backtest.incidents import Rate
@@ -41,21 +41,17 @@ STATE = {
 
 def say(tests: Sequence[Backtest], span: Span) -> None:
     """Print all of it; warnings of the server first, since they put the rest in doubt."""
-    console = Console(highlight=False, markup=False)
-    if not console.is_terminal:
-        console.width = max(console.width, 160)
+    shown = console(markup=False)
     for warning in span.warnings:
-        console.print(f"Prometheus warns: {warning}")
+        shown.print(f"Prometheus warns: {warning}")
     for note in span.notes:
-        console.print(f"note: {note}")
+        shown.print(f"note: {note}")
     grid = span.grid
-    console.print(
-        f"{utc_text(grid.at(0))} to {utc_text(grid.end_s)} UTC, evaluated every {format_seconds(grid.step_s)}"
-    )
+    shown.print(f"{utc_text(grid.at(0))} to {utc_text(grid.end_s)} UTC, evaluated every {format_seconds(grid.step_s)}")
     for test in tests:
-        console.print()
+        shown.print()
         for part in _objective(test, span):
-            console.print(part)
+            shown.print(part)
 
 
 def _objective(test: Backtest, span: Span) -> Iterator[str | Table]:
@@ -83,8 +79,8 @@ def _count(one: Outcome, severity: Severity, name: str) -> str:
     return f"{count} {name}{'' if count == 1 else 's'}"
 
 
-def _name(labels: object) -> str:
-    return ", ".join(f"{label} {value}" for label, value in dict(labels).items())  # type: ignore[call-overload]
+def _name(labels: Mapping[str, str]) -> str:
+    return ", ".join(f"{label} {value}" for label, value in labels.items())
 
 
 def _group(one: Replayed) -> Iterator[str]:
@@ -121,9 +117,7 @@ def _budget(one: Replayed) -> str:
 
 
 def _firings(firings: Sequence[Firing]) -> Table:
-    table = _table(
-        "alert", "severity", "group", "from (UTC)", "to (UTC)", "for", "peak burn", "bad events", "budget left"
-    )
+    table = _table(*FIRING_HEAD)
     for one in firings[:SHOWN]:
         lasted = UNKNOWN if one.end_s is None else _span(one.end_s - one.start_s)
         table.add_row(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import typer
 
+from cliffwatch.cli.files import write_text
 from cliffwatch.config import read_config_text
 from cliffwatch.engines.catalog import engine
 from cliffwatch.errors import InputError
@@ -49,7 +50,4 @@ def put(text: str, out: str) -> None:
     if not out:
         typer.echo(text, nl=False)
         return
-    try:
-        Path(out).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror or error}", file=out) from error
+    write_text(Path(out), text)

@@ -108,8 +108,7 @@ class _Asked:
         by_objective: dict[Objective, list[Case]] = {one.objective: [own]}
         for objective, further in cases(one.objective, options) if options else ():
             by_objective.setdefault(objective, []).extend(case for case in further if case != own)
-        events = {objective: _rates(objective, one) for objective in by_objective}
-        return cls(one, tuple((key, events[key], tuple(several)) for key, several in by_objective.items()))
+        return cls(one, tuple((key, _rates(key, one), tuple(several)) for key, several in by_objective.items()))
 
     @property
     def windows(self) -> set[int]:
@@ -148,6 +147,8 @@ class _Replayer:
 
 def _rates(objective: Objective, one: Subject) -> Events:
     """The rates of a case. What the file itself has was checked, so a refusal is of an option's threshold."""
+    if objective == one.objective:
+        return one.events
     try:
         return rates_of(objective, one.watch, field="--thresholds")
     except InputError as error:

@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from cliffwatch.cli.console import console
+from cliffwatch.cli.files import write_new
 from cliffwatch.config import check_config
 from cliffwatch.errors import InputError
 from cliffwatch.workload.arrival_parts import SteadyArrivals, TraceArrivals
@@ -75,7 +76,7 @@ def init(
     preset: str = typer.Option("longtail", help="The preset to start from."),
 ) -> None:
     """Write a preset to a new file, to be changed to your own traffic."""
-    _write_new(path, preset_text(preset))
+    write_new(path, preset_text(preset))
     typer.echo(f"wrote {path}; look at it with: cliffwatch workload preview {path}")
 
 
@@ -98,7 +99,7 @@ def fit_trace(
     if out is None and not json:
         typer.echo(found.text, nl=False)
     if out is not None:
-        _write_new(out, found.text)
+        write_new(out, found.text)
     if json:
         figures = {"workload": found.workload.model_dump(mode="json"), "fidelity": found.fidelity}
         figures |= {"complete": found.complete, "repairs": found.repairs, "notes": found.notes}
@@ -119,16 +120,6 @@ def _trace(path: str, format_: str, time_unit: str | None) -> TraceArrivals:
         return arrivals
     fields = {"kind": "trace", "file": path, "format": format_, "time_unit": time_unit}
     return check_config(fields, TraceArrivals, source="options")
-
-
-def _write_new(path: Path, text: str) -> None:
-    try:
-        with path.open("x", encoding="utf-8") as stream:
-            stream.write(text)
-    except FileExistsError as error:
-        raise InputError("exists already", file=path, allowed="a new file") from error
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror or error}", file=path) from error
 
 
 @app.command()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from cliffwatch.errors import InputError
 from cliffwatch.slo.prometheus.events import Events, events_of
 from cliffwatch.slo.prometheus.exclusions import excluded
-from cliffwatch.slo.prometheus.rules import compile_rules, objective_id
+from cliffwatch.slo.prometheus.rules import compile_rules, sources_of, watch_of
 from cliffwatch.slo.spec import Objective, SloFile
 from cliffwatch.slo.watch import Watch
 
@@ -28,16 +28,14 @@ def subjects(slo: SloFile, *, source: str) -> tuple[Subject, ...]:
     Raises:
         InputError: it cannot be compiled, or holds what is no plain ratio of events.
     """
-    compile_rules(slo, source=source)
-    watch = slo.watch
-    assert watch is not None  # noqa: S101  refused above
+    compile_rules(slo, source=source)  # composites are not replayed, but a file with a wrong one is refused as well
+    watch = watch_of(slo, source=source)
     for number, one in enumerate(slo.objectives):
         if one.slices is not None:
             field, allowed = f"objectives[{number}].slices", "a copy of the file without objectives in slices"
             raise InputError("cannot be backtested yet", file=source, field=field, allowed=allowed)
     return tuple(
-        Subject(objective_id(one), one, watch, rates_of(one, watch, field=f"objectives[{number}]"))
-        for number, one in enumerate(slo.objectives)
+        Subject(found.labels["objective"], one, watch, found.events) for one, found in sources_of(slo, source=source)
     )
 
 
