@@ -6,6 +6,7 @@ import socket
 from contextlib import ExitStack
 
 from cliffwatch.errors import InputError
+from loadgen.origin import authority
 
 
 def split_address(text: str, option: str, *, default_port: int) -> tuple[str, int]:
@@ -29,8 +30,8 @@ def check_free(*wanted: tuple[str, str, int]) -> None:
             except OSError as error:
                 said = (error.strerror or str(error)).partition(" (while attempting")[0]
                 why = f"is {asked[port]}'s already" if port in asked else f"cannot be listened on: {said.lower()}"
-                address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-                raise InputError(why, field=option, value=address, allowed="a free address of this machine") from error
+                allowed = "a free address of this machine"
+                raise InputError(why, field=option, value=authority(host, port), allowed=allowed) from error
             if port:
                 asked[port] = option
 

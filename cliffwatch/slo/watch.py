@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -70,6 +71,12 @@ def _a_url(text: str) -> str:
 
 
 RunbookUrl = Annotated[str, Field(max_length=500), AfterValidator(_a_url)]
+
+
+def labels_known(engine: Engine, target_labels: Sequence[str] = ()) -> tuple[str, ...]:
+    """Labels that some series of an engine can have, with those that its targets add."""
+    own = (label for metric in engine.metrics for label in metric.labels)
+    return tuple(dict.fromkeys([*engine.labels.values(), *TARGET_LABELS, *target_labels, *own]))
 
 
 class Watch(ConfigModel):
@@ -157,8 +164,7 @@ class Watch(ConfigModel):
     @property
     def labels(self) -> tuple[str, ...]:
         """Labels that some series of this engine can have."""
-        own = (label for metric in self.catalog.metrics for label in metric.labels)
-        return tuple(dict.fromkeys([*self.catalog.labels.values(), *TARGET_LABELS, *self.target_labels, *own]))
+        return labels_known(self.catalog, self.target_labels)
 
     @property
     def period_text(self) -> str:

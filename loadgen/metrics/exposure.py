@@ -11,6 +11,7 @@ from loadgen.coordinator import Coordinator
 from loadgen.metrics.requests import build_info
 from loadgen.metrics.run import master_text
 from loadgen.metrics.server import MetricsServer, metrics_address
+from loadgen.origin import authority
 
 _OPTION, _WORKER_OPTION = "--metrics", "--worker-metrics"
 
@@ -75,5 +76,4 @@ def worker_addresses(text: str, workers: int, others: Sequence[tuple[str, str, i
             raise InputError("leaves no port for each worker", field=_WORKER_OPTION, value=text, allowed=allowed)
         ports = range(first, first + workers)
     check_free(*others, *((_WORKER_OPTION, host, port) for port in ports))
-    shown = f"[{host}]" if ":" in host else host
-    return [f"{shown}:{port}" for port in ports]
+    return [authority(host, port) for port in ports]

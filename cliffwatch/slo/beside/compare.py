@@ -201,11 +201,11 @@ def _population(sent: ClientSide, served: EngineSide, same: bool | None) -> list
         notes.append(f"{sent.across:,} requests were under way at an end of the engine's samples: they are left out")
     if sent.unended:
         notes.append(f"{sent.unended:,} requests were sent and their end was not seen: the engine may have served them")
-    for key, wholes in (("queue", "e2e"), ("prefill", "e2e"), ("decode", "e2e")):
-        if key in served.figures and wholes in served.figures and not _alike(served, key, wholes):
-            notes.append(
-                f"{key} was counted for {_n(served, key):,} of {_n(served, wholes):,} requests: no part of E2E"
-            )
+    notes += [
+        f"{key} was counted for {_n(served, key):,} of {_n(served, 'e2e'):,} requests: no part of E2E"
+        for key in INSIDE["e2e"]
+        if key in served.figures and "e2e" in served.figures and not _alike(served, key, "e2e")
+    ]
     return notes
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -99,6 +99,15 @@ def _percent(value: object) -> object:
         return parse_share(f"{value}%")
     except ValueError as error:
         raise ValueError("must be percent, above 0 and below 100, such as 99.9") from error
+
+
+def refuse_keys(data: object, refused: Mapping[str, str]) -> object:
+    """What a model is to be read from, as it is. Raises ValueError for a key that cannot be taken, with the reason."""
+    if isinstance(data, dict):
+        for key, why in refused.items():
+            if data.get(key) is not None:
+                raise ValueError(f"{key} cannot be taken: {why}")
+    return data
 
 
 def some(values: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -8,8 +8,17 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from cliffwatch.config import check_config
+from cliffwatch.slo.burn import DAY_S
 from cliffwatch.slo.exclude import Label
-from cliffwatch.slo.foreign.document import ForeignFile, ForeignModel, Percent, Pledge, is_selector, not_kept
+from cliffwatch.slo.foreign.document import (
+    ForeignFile,
+    ForeignModel,
+    Percent,
+    Pledge,
+    is_selector,
+    not_kept,
+    refuse_keys,
+)
 from cliffwatch.slo.prometheus.promql import summed
 from cliffwatch.slo.slices import WINDOW, Name
 
@@ -32,7 +41,7 @@ def _period_s(text: str) -> int:
     days = 0 if match is None else int(match[1] or 0) * 7 + int(match[2] or 0)
     if not 1 <= days <= 90:
         raise ValueError("must be whole days or weeks, 1d to 90d")
-    return days * 86_400
+    return days * DAY_S
 
 
 Selector = Annotated[str, AfterValidator(_selected)]
@@ -67,11 +76,7 @@ class _Indicator(ForeignModel):
     @model_validator(mode="before")
     @classmethod
     def _of_events(cls, data: Any) -> Any:
-        if isinstance(data, dict):
-            for key, why in _REFUSED.items():
-                if data.get(key) is not None:
-                    raise ValueError(f"{key} cannot be taken: {why}")
-        return data
+        return refuse_keys(data, _REFUSED)
 
     @model_validator(mode="after")
     def _one(self) -> _Indicator:

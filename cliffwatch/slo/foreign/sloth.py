@@ -7,10 +7,23 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, AliasChoices, Field, model_validator
 
 from cliffwatch.config import check_config
-from cliffwatch.slo.foreign.document import ForeignFile, ForeignModel, Percent, Pledge, Query, not_kept, some
+from cliffwatch.slo.foreign.document import (
+    ForeignFile,
+    ForeignModel,
+    Percent,
+    Pledge,
+    Query,
+    not_kept,
+    refuse_keys,
+    some,
+)
 from cliffwatch.slo.slices import Name
 
-_REFUSED = {"raw": "a ratio holds no count of events", "plugin": "its query is made by Sloth alone"}
+_EVENTS = "allowed: events with error_query and total_query"
+_REFUSED = {
+    "raw": f"a ratio holds no count of events; {_EVENTS}",
+    "plugin": f"its query is made by Sloth alone; {_EVENTS}",
+}
 
 
 def _spelt(snake: str, camel: str) -> Any:
@@ -28,11 +41,7 @@ class _Sli(ForeignModel):
     @model_validator(mode="before")
     @classmethod
     def _counts_events(cls, data: Any) -> Any:
-        if isinstance(data, dict):
-            for key, why in _REFUSED.items():
-                if data.get(key) is not None:
-                    raise ValueError(f"{key} cannot be taken: {why}; allowed: events with error_query and total_query")
-        return data
+        return refuse_keys(data, _REFUSED)
 
 
 class _Slo(ForeignModel):

@@ -11,7 +11,7 @@ from cliffwatch.engines.catalog import engine, engines
 from cliffwatch.slo.foreign.document import ForeignFile, Pledge, outside_strings
 from cliffwatch.slo.prometheus.events import in_unit
 from cliffwatch.slo.spec import SloFile
-from cliffwatch.slo.watch import TARGET_LABELS
+from cliffwatch.slo.watch import labels_known
 
 _SPACE = re.compile(r"\s+")
 _RATE = r"sum(?:by\([\w,]+\))?\(rate\(([a-zA-Z_:][\w:]*)_{kind}(?:\{{([^{{}}]*)\}})?\[\{{window\}}\]\)\)"
@@ -62,8 +62,7 @@ def take(foreign: ForeignFile, *, engine_name: str | None, source: str) -> Impor
 
 
 def _watch(name: str, match: dict[str, str], foreign: ForeignFile) -> dict[str, Any]:
-    catalog = engine(name)
-    known = {*TARGET_LABELS, *catalog.labels.values(), *(one for metric in catalog.metrics for one in metric.labels)}
+    known = labels_known(engine(name))
     added = [label for label in dict.fromkeys((*match, *foreign.group_by)) if label not in known]
     return {"engine": name, "match": match, "group_by": foreign.group_by, "target_labels": added, **foreign.period}
 
