@@ -1,140 +1,24 @@
-"""The master's side against workers that refuse, stay silent, stop early or die: fakes that write real shards."""
+"""The master's side against workers that refuse, stay silent, stop early or die."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from pathlib import Path
-from types import SimpleNamespace
-
 import gevent
-import msgspec
 import pytest
 
 from cliffwatch.errors import RunError
 from cliffwatch.records.manifest import RunState
-from cliffwatch.records.schema import Outcome, Phase, RequestRow
-from cliffwatch.records.writer import ShardWriter
-from cliffwatch.workload.handover import Share, shared_plans
-from cliffwatch.workload.lexicons import estimated_lexicon
+from cliffwatch.workload.handover import Share
 from cliffwatch.workload.schedule import schedule
 from cliffwatch.workload.spec import Workload, load_workload, preset_names
 from loadgen import coordinator as module
-from loadgen import losses, messages, orders
-from loadgen.accounting import Tally
+from loadgen import messages
 from loadgen.closing import Plans, recover_run
 from loadgen.coordinator import Coordinator
-from loadgen.origin import Origin
-from loadgen.preparation import Assignment, Preparation
+from loadgen.preparation import Preparation
 from loadgen.resuming import Resumed, load, roster_of
-from loadgen.settings import Settings
-from loadgen.target import Target
+from tests.loadgen.conducted import SPEC, FakeRunner, beat_all, begun, conduct, impatient, preparation  # noqa: F401
 
-SPEC = {"requests": 40, "arrivals": {"kind": "constant", "rate": 400}, "cold_start": {"requests": 1}}
-
-
-def preparation(folder, choice: str = "lost") -> Preparation:
-    workload = Workload.model_validate(SPEC)
-    return Preparation(
-        run_id="run-1", workload=workload,
-        settings=Settings("w", "http://h", folder / "run", drain_s=0.1, on_worker_loss=choice),
-        workload_text="", slo_text=None, origin=Origin.parse("http://h"), target=Target({"m": None}, None),
-        lexicons={"m": estimated_lexicon([(1, 2), (10, 11)])}, notes=(),
-    )  # fmt: skip
-
-
-@dataclass(repr=False)
-class FakeRunner:
-    """Carries messages to fake workers; `parts` says what each does: how many rows it writes, then how it ends."""
-
-    parts: dict[str, tuple[int, str]]
-    sent: list[tuple[str, str, object]] = field(default_factory=list)
-    subject: Coordinator | None = None
-    loses: set[tuple[str, str]] = field(default_factory=set)  # the first message of a kind to a worker
-    tallies: dict[int, tuple[Tally, ShardWriter, Assignment]] = field(default_factory=dict)
-
-    @property
-    def clients(self) -> dict[str, object]:
-        states = {name: "missing" if end == "dies" else "running" for name, (_, end) in self.parts.items()}
-        return {name: SimpleNamespace(state=state) for name, state in states.items()}
-
-    def send_message(self, kind, data, client_id):
-        self.sent.append((kind, client_id, data))
-        if (kind, client_id) in self.loses:
-            self.loses.discard((kind, client_id))
-            return
-        gevent.spawn(self.act, kind, data, client_id)
-
-    def act(self, kind, data, name):
-        count, end = self.parts[name]
-        if kind == messages.ASSIGN and end != "silent":
-            self.ready(name, data, "no room here" if end == "refuses" else None)
-        elif kind == messages.GO:
-            tally, writer, assignment = self.tallies[data["shard"]]
-            if data["shard"] >= len(self.parts):  # of a part taken over: all of it
-                count, end = 40, "finishes"
-            ids = msgspec.convert(assignment["ids"], Share)
-            plans = (p for p in shared_plans(Workload.model_validate(SPEC), ids) if p is not None)
-            for _, plan in zip(range(count), plans, strict=False):
-                tally.issued(plan.request_id, plan.intended_ns)
-                tally.ended(row(plan.request_id, assignment["shard"], plan.intended_ns))
-            if end in {"finishes", "stops early"}:
-                self.close(data["shard"], name, cut_short=end == "stops early")
-            elif end == "dies":  # the kernel drops a dead worker's lock
-                writer._journal.close()
-        elif kind == messages.STOP and end in {"waits", "refuses"}:
-            for shard in list(self.tallies):
-                self.close(shard, name, cut_short=True)
-
-    def ready(self, name, data, refusal):
-        if refusal is None:
-            writer = ShardWriter(Path(data["run_dir"]), data["shard"])
-            self.tallies[data["shard"]] = Tally(data["run_id"], data["shard"], writer), writer, data
-        ready = {"run_id": data["run_id"], "shard": data["shard"], "host": "h", "pid": 1, "refusal": refusal}
-        self.subject.on_ready(name, ready)
-
-    def close(self, shard, name, *, cut_short):
-        if shard in self.tallies:
-            tally, writer, _ = self.tallies[shard]
-            writer.close()
-            self.subject.on_closed(name, messages.plain(tally.report(closed=True, cut_short=cut_short)))
-
-
-def row(request_id: int, worker: int, intended_ns: int) -> RequestRow:
-    return RequestRow(
-        request_id=request_id, worker=worker, phase=Phase.MEASURED, endpoint="chat", model="m", batch=1, cache="none",
-        input_tokens=9, max_output_tokens=9, intended_ns=intended_ns, sent_ns=intended_ns, ended_ns=intended_ns + 5,
-        outcome=Outcome.OK,
-    )  # fmt: skip
-
-
-def conduct(tmp_path, parts: dict[str, tuple[int, str]], interrupt_after_s: float | None = None, choice="lost"):
-    runner = FakeRunner(parts)
-    subject = runner.subject = Coordinator(runner, preparation(tmp_path, choice), list(parts))
-    job = gevent.spawn(subject.conduct)
-    gevent.spawn(beat_all, subject, [name for name, (_, end) in parts.items() if end not in {"dies", "silent"}])
-    if interrupt_after_s is not None:
-        gevent.sleep(interrupt_after_s)
-        subject.interrupt("interrupted")
-    assert subject.wait(20)
-    job.join()
-    assert subject.error is None, subject.error
-    return subject, runner
-
-
-def beat_all(subject: Coordinator, names: list[str]) -> None:
-    while not subject.wait(0.02):
-        for name in names:
-            subject.on_beat(name, messages.Beat(run_id="run-1", shards=[], host="h", pid=1, sent_ns=0))
-
-
-@pytest.fixture(autouse=True)
-def impatient(monkeypatch):
-    monkeypatch.setattr(losses, "HANDOVER_S", 0.3)
-    monkeypatch.setattr(losses, "LEASE_S", 0.2)
-    monkeypatch.setattr(losses, "NEWCOMER_WITHIN_S", 0.3)
-    monkeypatch.setattr(module, "READY_WITHIN_S", 0.5)
-    monkeypatch.setattr(module, "CLOSE_MARGIN_S", 0.5)
-    monkeypatch.setattr(module, "_START_DELAY_S", 0.0)
+pytestmark = pytest.mark.usefixtures("impatient")
 
 
 def test_a_whole_run_is_complete_and_its_assignments_differ_by_shard_only(tmp_path):
@@ -271,10 +155,7 @@ def test_a_worker_that_is_ready_for_a_part_of_others_or_too_late_is_not_sent_off
 
 def test_a_worker_whose_last_word_was_lost_is_asked_for_it_again(tmp_path):
     runner = FakeRunner({"a": (40, "waits")})
-    subject = runner.subject = Coordinator(runner, preparation(tmp_path), ["a"])
-    gevent.spawn(subject.conduct)
-    while not (tmp_path / "run" / "progress.json").exists():
-        gevent.sleep(0.01)
+    subject = begun(runner, tmp_path)
     gevent.sleep(0.05)
 
     def beat(shards: list[int], closed: list[int]) -> messages.Renewal:
@@ -306,10 +187,7 @@ def test_a_master_that_fails_says_so_instead_of_going_on_for_ever(tmp_path, monk
 
 def test_a_run_has_one_master_at_a_time(tmp_path):
     runner = FakeRunner({"a": (40, "waits")})
-    first = runner.subject = Coordinator(runner, preparation(tmp_path), ["a"])
-    gevent.spawn(first.conduct)
-    while not (tmp_path / "run" / "progress.json").exists():
-        gevent.sleep(0.01)
+    first = begun(runner, tmp_path)
     manifest, progress = load(tmp_path / "run")
     another = Coordinator(
         FakeRunner({}), preparation(tmp_path), [], resumed=Resumed(roster_of(progress), manifest.t0_unix_ns)
@@ -321,48 +199,3 @@ def test_a_run_has_one_master_at_a_time(tmp_path):
         recover_run(tmp_path / "run")
     first.interrupt("interrupted")
     assert first.wait(5) and first.error is None
-
-
-def test_an_assignment_that_is_lost_on_the_way_is_given_again(tmp_path, monkeypatch):
-    """At the start, and at the handover of what the dead worker left."""
-    monkeypatch.setattr(orders, "ASSIGN_AGAIN_S", 0.1)
-    runner = FakeRunner({"a": (20, "finishes"), "b": (7, "dies")}, loses={(messages.ASSIGN, "b")})
-    subject = runner.subject = Coordinator(runner, preparation(tmp_path, "redistribute"), ["a", "b"])
-    gevent.spawn(subject.conduct)
-    gevent.spawn(says_what_it_holds, runner, "b")
-    while not (tmp_path / "run" / "progress.json").exists():
-        gevent.sleep(0.01)
-    runner.loses.add((messages.ASSIGN, "a"))
-    gevent.spawn(says_what_it_holds, runner, "a")
-    assert subject.wait(20) and subject.error is None
-    assert (subject.manifest.state, subject.manifest.accounting.ok) == (RunState.COMPLETE, 40)
-    given = [(name, data["shard"]) for kind, name, data in runner.sent if kind == messages.ASSIGN]
-    assert given == [("a", 0), ("b", 1), ("b", 1), ("a", 2), ("a", 2)]
-
-
-def says_what_it_holds(runner: FakeRunner, name: str) -> None:
-    """A worker's beats, until it dies 0.3 s after it was sent off."""
-    subject, sent_off_s = runner.subject, 0.0
-    while not subject.wait(0.02) and (runner.parts[name][1] != "dies" or sent_off_s < 0.3):
-        held = [number for number, (*_, assignment) in runner.tallies.items() if assignment["shard"] == number]
-        subject.on_beat(name, messages.Beat(run_id="run-1", shards=held, host="h", pid=1, sent_ns=0))
-        sent_off_s += 0.02 * any(kind == messages.GO and to == name for kind, to, _ in runner.sent)
-
-
-def test_a_worker_that_is_still_ready_is_sent_off_again_and_a_deaf_one_is_stopped_again(tmp_path):
-    runner = FakeRunner({"a": (40, "waits")}, loses={(messages.GO, "a"), (messages.STOP, "a")})
-    subject = runner.subject = Coordinator(runner, preparation(tmp_path), ["a"])
-    gevent.spawn(subject.conduct)
-    while not (tmp_path / "run" / "progress.json").exists():
-        gevent.sleep(0.01)
-    ready = messages.Ready(run_id="run-1", shard=0, host="h", pid=1)
-    subject.on_ready("a", messages.plain(ready))
-    first, second = (data for kind, _, data in runner.sent if kind == messages.GO)
-    assert first == second
-    beat = messages.Beat(run_id="run-1", shards=[0], host="h", pid=1, sent_ns=0)
-    subject.on_beat("a", beat)
-    subject.interrupt("interrupted")
-    assert not subject.wait(0.2)  # it did not hear
-    subject.on_beat("a", beat)
-    assert subject.wait(5) and subject.manifest.accounting.ok == 40
-    assert [data["now"] for kind, _, data in runner.sent if kind == messages.STOP] == [False, False]

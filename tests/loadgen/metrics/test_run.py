@@ -27,8 +27,8 @@ from loadgen.messages import plain
 from loadgen.metrics import families
 from loadgen.metrics.run import master_text
 from loadgen.metrics.worker import worker_text
+from tests.loadgen.conducted import preparation
 from tests.loadgen.test_accounting import Nothing
-from tests.loadgen.test_coordinator import preparation
 from tests.records.synthetic import make_row
 
 DOCS = (Path(__file__).resolve().parents[3] / "docs/live-metrics.md").read_text()
