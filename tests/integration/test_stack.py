@@ -64,74 +64,90 @@ def _command(service: Mapping[str, Any], replacements: Mapping[str, str]) -> lis
     return [program, *parts[1:]]
 
 
-@pytest.fixture(scope="module")
-def running_stack(compose_tool: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    folder = tmp_path_factory.mktemp("stack")
-    runs = folder / "runs"
-    runs.mkdir()
-    services = _services(compose_tool)
-    ports = {name: free_port() for name in ("engine", "slo", "locust", "join", "prometheus", "load")}
-    local = {
-        "0.0.0.0": "127.0.0.1",  # noqa: S104  replaced by the loopback interface
-        "8000": str(ports["engine"]),
-        "8080": str(ports["slo"]),
-        "9646": str(ports["load"]),
-        "/runs": str(runs),
-        "/link/key": str(folder / "link-key"),
-        "cliffwatch link-key": f"{BIN}/cliffwatch link-key",
-        "/opt/cliffwatch/locustfile.py": str(ROOT / "loadgen/locustfile.py"),
-        "exec locust": f"exec {BIN}/locust --web-port {ports['locust']} --master-bind-port {ports['join']}",
-    }
-    local_values = {"engine:8000": f"127.0.0.1:{ports['engine']}", "/link/key": local["/link/key"]}
+@dataclass(frozen=True)
+class Place:
+    """Where the compose file's services run on this machine: a folder and ports, in place of containers."""
 
-    def variables(service: str) -> dict[str, str]:
-        found = dict(services[service].get("environment") or {})
-        for old, new in local_values.items():
+    services: Mapping[str, Any]
+    folder: Path
+    ports: Mapping[str, int]
+
+    @property
+    def runs(self) -> Path:
+        return self.folder / "runs"
+
+    @property
+    def local(self) -> dict[str, str]:
+        """What stands in commands, and what stands in its place here."""
+        ports = f"--web-port {self.ports['locust']} --master-bind-port {self.ports['join']}"
+        return {
+            "0.0.0.0": "127.0.0.1",  # noqa: S104  replaced by the loopback interface
+            "8000": str(self.ports["engine"]),
+            "8080": str(self.ports["slo"]),
+            "9646": str(self.ports["load"]),
+            "/runs": str(self.runs),
+            "/link/key": str(self.folder / "link-key"),
+            "cliffwatch link-key": f"{BIN}/cliffwatch link-key",
+            "/opt/cliffwatch/locustfile.py": str(ROOT / "loadgen/locustfile.py"),
+            "exec locust": f"exec {BIN}/locust {ports}",
+        }
+
+    def variables(self, service: str) -> dict[str, str]:
+        found = dict(self.services[service].get("environment") or {})
+        local = {"engine:8000": f"127.0.0.1:{self.ports['engine']}", "/link/key": self.local["/link/key"]}
+        for old, new in local.items():
             found = {name: value.replace(old, new) for name, value in found.items()}
         return found
 
-    def serve(name: str, service: str, health: str, environment: Mapping[str, str] | None = None) -> Any:
+    def serve(self, name: str, service: str, health: str, environment: Mapping[str, str] | None = None) -> Any:
         return running(
-            _command(services[service], local),
-            url=f"http://127.0.0.1:{ports[name]}",
+            _command(self.services[service], self.local),
+            url=f"http://127.0.0.1:{self.ports[name]}",
             health=health,
-            log=folder / f"{service}.log",
+            log=self.folder / f"{service}.log",
             ready_within_s=60,
             environment=environment,
         )
 
+    @contextlib.contextmanager
+    def worker(self, name: str) -> Iterator[None]:
+        """A Locust worker, which has no address of its own to ask for its health."""
+        local = {**self.local, "locust-master": "127.0.0.1"}
+        command = [*_command(self.services[name], local), "--master-port", str(self.ports["join"])]
+        environment = {**os.environ, **self.variables(name)}
+        with (self.folder / f"{name}.log").open("wb") as log:
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=environment
+            )
+            try:
+                yield
+            finally:
+                end(process)
+
+
+@pytest.fixture(scope="module")
+def running_stack(compose_tool: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    ports = {name: free_port() for name in ("engine", "slo", "locust", "join", "prometheus", "load")}
+    place = Place(_services(compose_tool), tmp_path_factory.mktemp("stack"), ports)
+    place.runs.mkdir()
     with contextlib.ExitStack() as started:
-        engine = started.enter_context(serve("engine", "engine", "/health"))
-        slo = started.enter_context(serve("slo", "slo", "/healthz"))
-        manager = started.enter_context(
-            alertmanager(folder, stack.localized(stack.DEPLOY / "alertmanager", folder, {}) / "alertmanager.yml")
-        )
+        engine = started.enter_context(place.serve("engine", "engine", "/health"))
+        slo = started.enter_context(place.serve("slo", "slo", "/healthz"))
+        routes = stack.localized(stack.DEPLOY / "alertmanager", place.folder, {}) / "alertmanager.yml"
+        manager = started.enter_context(alertmanager(place.folder, routes))
         config = stack.prometheus_config(
-            folder,
+            place.folder,
             engine=f"127.0.0.1:{engine.port}",
             slo=f"127.0.0.1:{slo.port}",
             alertmanager=f"127.0.0.1:{manager.port}",
             prometheus=f"127.0.0.1:{ports['prometheus']}",
             load=f"127.0.0.1:{ports['load']}",
         )
-        monitor = started.enter_context(prometheus(folder, config, port=ports["prometheus"]))
-        master = started.enter_context(serve("locust", "locust-master", "/", variables("locust-master")))
+        monitor = started.enter_context(prometheus(place.folder, config, port=ports["prometheus"]))
+        master = started.enter_context(place.serve("locust", "locust-master", "/", place.variables("locust-master")))
         for name in ("locust-worker-1", "locust-worker-2"):
-            command = [
-                *_command(services[name], {**local, "locust-master": "127.0.0.1"}),
-                "--master-port",
-                str(ports["join"]),
-            ]
-            log = started.enter_context((folder / f"{name}.log").open("wb"))
-            worker = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env={**os.environ, **variables(name)},
-            )
-            started.callback(end, worker)
-        yield Stack(engine, slo, master, monitor, manager, runs)
+            started.enter_context(place.worker(name))
+        yield Stack(engine, slo, master, monitor, manager, place.runs)
 
 
 def _run_folder(running_stack: Stack) -> Path | None:
