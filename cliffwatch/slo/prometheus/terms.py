@@ -14,7 +14,7 @@ from cliffwatch.slo.prometheus.feed import Phase
 UNDER = Decimal("0.98")  # of a threshold: nothing fires
 
 _TIE = Decimal("1e-6")  # nearer to a threshold than this, floats decide
-_LEAST_BAD = 10_000  # a minute, at the lowest threshold, so that rounding to whole events changes no share by much
+_LEAST_BAD = 1_000  # a minute, at the lowest threshold, so that rounding to whole events changes no share by much
 
 
 @dataclass(frozen=True, slots=True)
