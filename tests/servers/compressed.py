@@ -17,8 +17,8 @@ from cliffwatch.slo.spec import SloFile
 from cliffwatch.units import format_range, parse_seconds
 
 FACTOR = 120
-_RANGE = re.compile(r"(?<=\[)\d+[smhd](?=\])")
-_SECONDS = re.compile(r"(?<=\* )\d+(?= >=)")  # of a window, by which a rate becomes a count
+_RANGE = re.compile(r"(?<=[\[:])\d+[smhd](?=[\]:])")
+_SECONDS = re.compile(r"(?<=\* )\d+")  # of a window, by which a rate becomes a count
 
 
 def chain_config(slo: SloFile, into: Path, *, engine: str, alertmanager: str, log: str, page: str) -> tuple[Path, Path]:
@@ -30,7 +30,8 @@ def chain_config(slo: SloFile, into: Path, *, engine: str, alertmanager: str, lo
     rules = {"groups": [one for one in written["prometheus"]["groups"] if not one["name"].endswith("-health")]}
     for rule in (rule for group in rules["groups"] for rule in group["rules"]):
         rule["expr"] = _RANGE.sub(lambda found: _shorter(found[0]), rule["expr"])
-        rule["expr"] = _SECONDS.sub(lambda found: f"{int(found[0]) / FACTOR:g}", rule["expr"])
+        if ":count" in rule.get("record", ""):
+            rule["expr"] = _SECONDS.sub(lambda found: f"{int(found[0]) / FACTOR:g}", rule["expr"])
     routes = _quick(written["alertmanager"])
     for receiver in routes["receivers"]:
         for hook in receiver.get("webhook_configs", ()):

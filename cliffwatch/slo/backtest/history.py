@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cliffwatch.slo.live.asks import Series
+from cliffwatch.slo.prometheus.counts import LOOK_S, longest_raw_s
 from cliffwatch.slo.prometheus.events import Events
 from cliffwatch.slo.prometheus.promql import window_text
 from cliffwatch.slo.prometheus.record import BASE_S
@@ -109,6 +110,25 @@ class History:
         step; NaN where there is none."""
         sums, counts = self._sums(what, begins)
         return np.where(counts > 0, sums * self.grid.step_s, np.nan)
+
+    def bad_events(self, window_s: int) -> Floats:
+        """Bad events in an alert's long window, as `prometheus.counts` has them; NaN where none can be known."""
+        if window_s <= self.raw_up_to_s:
+            return self.rate("bad", window_s) * window_s
+        counted = self._looked_at(window_s)
+        raw_s = longest_raw_s([window for _, window in self.rates], self.raw_up_to_s)
+        return counted if raw_s is None else np.fmax(counted, self.rate("bad", raw_s) * raw_s)
+
+    def _looked_at(self, window_s: int) -> Floats:
+        """The sum of the 5-minute rates of bad events at every whole `LOOK_S` of a window, times `LOOK_S`."""
+        grid = self.grid
+        first, last = math.ceil(grid.start_s / LOOK_S), math.floor(grid.end_s / LOOK_S)
+        looks = np.arange(first, last + 1)
+        seen = np.floor((looks * LOOK_S - grid.start_s) / grid.step_s + 1e-9).astype(np.int64)
+        sums, counts = sums_since(self.rates["bad", BASE_S][seen], looks - first + 1 - window_s // LOOK_S)
+        counted = np.concatenate(([np.nan], np.where(counts > 0, sums * LOOK_S, np.nan)))  # before the first look
+        times_s = grid.start_s + np.arange(grid.lead, grid.size) * grid.step_s
+        return counted[np.floor(times_s / LOOK_S + 1e-9).astype(np.int64) - first + 1]
 
     def ratio(self, window_s: int) -> Floats:
         """Share of bad events in a window; NaN without any event."""

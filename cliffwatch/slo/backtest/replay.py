@@ -131,7 +131,7 @@ def _firing(history: History, promise: Promise, alert: BurnAlert) -> Flags:
     flags: Flags = (
         (history.ratio(long_s) > ratio)
         & (history.ratio(short_s) > ratio)
-        & (history.rate("bad", long_s) * long_s >= promise.min_bad_events)
+        & (history.bad_events(long_s) >= promise.min_bad_events)
     )
     return flags
 
@@ -142,7 +142,7 @@ def _firings(bare: Replayed, history: History, promise: Promise, alert: BurnAler
     if not runs:
         return
     rates = history.ratio(alert.pair.short_s) / float(error_budget(promise.target))
-    bad = history.rate("bad", long_s) * long_s
+    bad = history.bad_events(long_s)
     for first, after in runs:
         yield Firing(
             alert=alert_name(alert.pair),

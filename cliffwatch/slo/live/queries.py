@@ -13,21 +13,21 @@ from cliffwatch.slo.live.status import Evidence, Flow, a_share
 from cliffwatch.slo.live.watched import Watched
 from cliffwatch.slo.prometheus.calendar import today
 from cliffwatch.slo.prometheus.events import in_unit, is_edge
-from cliffwatch.slo.prometheus.promql import any_of, selector, window_s, window_text
+from cliffwatch.slo.prometheus.promql import TAG, any_of, selector, tagged, window_s, window_text
 from cliffwatch.slo.prometheus.record import BASE_S
 from cliffwatch.slo.watch import TARGET_LABELS, Watch
 
 _ONE = 1.001  # beyond what extrapolation does to both sides of a ratio
-_TAG = "cliffwatch_what"
-_RECORD = re.compile(r"cliffwatch_slo:(events:rate|bad:rate|bad:ratio)([0-9]{1,6}[smhd])$")
-_WHAT = {"events:rate": "events", "bad:rate": "bad", "bad:ratio": "ratio"}
+_RECORD = re.compile(r"cliffwatch_slo:(events:rate|bad:rate|bad:ratio|bad:count)([0-9]{1,6}[smhd])$")
+_WHAT = {"events:rate": "events", "bad:rate": "bad", "bad:ratio": "ratio", "bad:count": "count"}
 
 Group = tuple[tuple[str, str], ...]
 
 
 @dataclass(slots=True)
 class Found:
-    """What was found of one objective, by group: rates by (what, window), ratios by window; those of the period."""
+    """What was found of one objective, by group: rates, and counts, by (what, window), ratios by window; those of the
+    period."""
 
     rates: dict[Group, dict[tuple[str, int], float]] = field(default_factory=dict)
     ratios: dict[Group, dict[int, float]] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class Found:
         """What the status of a group is told from."""
         rates = self.rates.get(group, {})
         windows = {
-            window: Flow(events, bad, self.ratios.get(group, {}).get(window))
+            window: Flow(events, bad, self.ratios.get(group, {}).get(window), rates.get(("count", window)))
             for (what, window), events in rates.items()
             if what == "events" and (bad := rates.get(("bad", window))) is not None
         }
@@ -57,8 +57,8 @@ class Found:
 
 
 def records_ask(names: Collection[str]) -> Ask:
-    """Every rate by window and every ratio over a period, of all these SLOs."""
-    metrics = "cliffwatch_slo:(events:rate|bad:rate|bad:ratio).+"
+    """Every rate and count by window and every ratio over a period, of all these SLOs."""
+    metrics = "cliffwatch_slo:(events:rate|bad:rate|bad:ratio|bad:count).+"
     return instant(selector("", {}, {"__name__": metrics, "slo": any_of(names)}))
 
 
@@ -157,12 +157,12 @@ def _tagged(one: Watched, windows: Sequence[int]) -> str:
     for window in windows:
         text = window_text(window)
         for what, expression in (("events", one.events.rate(text)), ("bad", one.events.bad_rate(text))):
-            parts.append(f'label_replace({expression}, "{_TAG}", "{what} {window}", "", "")')
+            parts.append(tagged(expression, f"{what} {window}"))
     return "\nor ".join(parts)
 
 
 def _untagged(series: Series) -> tuple[str, int]:
-    what, _, window = series.labels.get(_TAG, "").partition(" ")
+    what, _, window = series.labels.get(TAG, "").partition(" ")
     return what, int(window)
 
 

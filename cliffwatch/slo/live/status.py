@@ -39,11 +39,17 @@ def a_share(ratio: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """Events and bad events a second, averaged over a window; their recorded ratio, which of a composite is its own."""
+    """Events and bad events a second, averaged over a window; where recorded their ratio, which of a composite is its
+    own, and the count of bad ones, which a rate over a window that is recorded in part only does not tell."""
 
     events_per_s: float
     bad_per_s: float
     recorded_ratio: float | None = None
+    recorded_bad: float | None = None
+
+    def bad_in(self, window_s: int) -> float:
+        """Bad events in the window."""
+        return self.bad_per_s * window_s if self.recorded_bad is None else self.recorded_bad
 
     @property
     def bad_ratio(self) -> float | None:
@@ -200,7 +206,7 @@ def _burn(alert: BurnAlert, evidence: Evidence, terms: Terms) -> Burn:
     long, short = (_window(length, evidence, terms) for length in (alert.pair.long_s, alert.pair.short_s))
     flow = evidence.windows.get(alert.pair.long_s)
     above = [one.bad_ratio is not None and one.bad_ratio > float(alert.ratio) for one in (long, short)]
-    enough_bad = flow is not None and flow.bad_per_s * alert.pair.long_s >= terms.min_bad_events
+    enough_bad = flow is not None and flow.bad_in(alert.pair.long_s) >= terms.min_bad_events
     return Burn(
         alert_name(alert.pair), alert.pair.severity, float(alert.factor), long, short, fires=all(above) and enough_bad
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cliffwatch.slo.burn import BurnAlert, WindowPair
 from cliffwatch.slo.prometheus.annotations import for_burn
+from cliffwatch.slo.prometheus.counts import count_name
 from cliffwatch.slo.prometheus.promise import Promise
 from cliffwatch.slo.prometheus.promql import window_text
 from cliffwatch.slo.prometheus.record import Rule, recorded
@@ -27,8 +28,7 @@ def burn_rule(slo: SloFile, watch: Watch, promise: Promise, labels: dict[str, st
     long, short = window_text(alert.pair.long_s), window_text(alert.pair.short_s)
     ratio = f"{alert.ratio.normalize():f}"
     conditions = [f"{recorded(f'bad:ratio{window}', labels)} > {ratio}" for window in (long, short)]
-    bad_events = f"{recorded(f'bad:rate{long}', labels)} * {alert.pair.long_s}"
-    conditions.append(f"{bad_events} >= {least_bad(promise, watch)}")
+    conditions.append(f"{recorded(count_name(alert.pair.long_s), labels)} >= {least_bad(promise, watch)}")
     counted = "slices" if promise.slices else "events"
     groups = ", ".join(f"{label} {{{{ $labels.{label} }}}}" for label in watch.group_by)
     who = f"{slo.name}{f' ({groups})' if groups else ''}"

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from cliffwatch.slo.burn import BurnAlert, windows_of
 from cliffwatch.slo.composite import Composite, Kind
+from cliffwatch.slo.prometheus.counts import count_name
 from cliffwatch.slo.prometheus.promql import summed, window_text
 from cliffwatch.slo.prometheus.record import BASE_S, Rule, against_target, record, recorded
 from cliffwatch.slo.watch import Watch
@@ -32,8 +33,9 @@ def composite_rules(
         rules += [record(name, _sum(name, watch, parts), labels) for name in (f"events:rate{text}", f"bad:rate{text}")]
         rules.append(record(f"bad:ratio{text}", _mean(f"bad:ratio{text}", one, watch, parts), labels))
     whole = f"bad:ratio{watch.period_text}"
+    counts = [record(name, _sum(name, watch, parts), labels) for name in (count_name(a.pair.long_s) for a in alerts)]
     ratio = record(whole, _mean(whole, one, watch, parts), labels)
-    return [*rules, ratio, *against_target(as_written(one.target), watch.period_text, labels)]
+    return [*rules, *counts, ratio, *against_target(as_written(one.target), watch.period_text, labels)]
 
 
 def _sum(name: str, watch: Watch, parts: Sequence[Labels]) -> str:

@@ -9,6 +9,8 @@ from decimal import Decimal
 
 from cliffwatch.units import format_range, parse_seconds
 
+TAG = "cliffwatch_what"
+
 
 def quoted(text: str) -> str:
     """A PromQL string."""
@@ -51,6 +53,11 @@ def selector(
     kinds = (("=", labels), ("=~", patterns or {}), ("!~", without or {}))
     parts = [f"{label}{operator}{quoted(value)}" for operator, given in kinds for label, value in given.items()]
     return metric + ("{" + ",".join(parts) + "}" if parts else "")
+
+
+def tagged(expression: str, value: str) -> str:
+    """The expression's series with the label `TAG`: one query may hold several that are alike in all other labels."""
+    return f'label_replace({expression}, "{TAG}", "{value}", "", "")'
 
 
 def summed(group_by: Sequence[str], inner: str) -> str:

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any, Protocol
 
 from cliffwatch.slo.burn import BurnAlert, error_budget
-from cliffwatch.slo.prometheus.alerts import alert_name
+from cliffwatch.slo.prometheus.alerts import alert_name, least_bad
 from cliffwatch.slo.prometheus.feed import feed_of, why_not_fed
 from cliffwatch.slo.prometheus.files import test_file
 from cliffwatch.slo.prometheus.rules import burn_alerts, objective_id
@@ -120,6 +120,7 @@ def _terms(objective: Objective, watch: Watch) -> Terms:
         absence_told="running" in watch.catalog.signals,
         instances="instance" not in watch.match,
         from_records=watch.exclude.sleeping and objective.slices is None,
+        min_bad_events=least_bad(objective, watch),
         slices=None if objective.slices is None else _slices(objective.slices),
     )
 

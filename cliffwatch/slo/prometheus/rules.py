@@ -17,6 +17,7 @@ from cliffwatch.slo.composite import Composite
 from cliffwatch.slo.prometheus.alerts import burn_rule
 from cliffwatch.slo.prometheus.calendar import period_sums
 from cliffwatch.slo.prometheus.composite import composite_rules
+from cliffwatch.slo.prometheus.counts import count_rules
 from cliffwatch.slo.prometheus.events import Events, events_of
 from cliffwatch.slo.prometheus.exclusions import excluded
 from cliffwatch.slo.prometheus.health import health_rules
@@ -189,6 +190,7 @@ def _group(slo: SloFile, watch: Watch, objective: Objective, source: Source, ale
     labels = source.labels
     windows = sorted({*windows_of(alert.pair for alert in alerts), BASE_S})
     records = [rule for window in windows for rule in _window_rules(window, labels, source.events)]
+    records += count_rules(alerts, windows, source.events, labels)
     records += _budget_rules(watch, objective, labels)
     burns = [burn_rule(slo, watch, objective, labels, alert) for alert in alerts]
     return {"name": f"{slo.name}-{labels['objective']}", "rules": once([*source.rules, *records, *burns])}

@@ -12,6 +12,7 @@ from cliffwatch.slo.prometheus.alerts import alert_name
 from cliffwatch.slo.prometheus.feed import Phase
 
 UNDER = Decimal("0.98")  # of a threshold: nothing fires
+RECORD_MINUTES = 5
 
 _TIE = Decimal("1e-6")  # nearer to a threshold than this, floats decide
 _LEAST_BAD = 1_000  # a minute, at the lowest threshold, so that rounding to whole events changes no share by much
@@ -28,6 +29,7 @@ class Terms:
         absence_told: an alert tells that the engine's metrics are missing.
         instances: there may be more than one.
         from_records: even the shortest pair's long window is made of 5-minute records, which tell up to 5 minutes late.
+        min_bad_events: that an alert needs in its long window.
         slices: where slices of time are what is promised: their minutes, and the share of bad events that each allows.
     """
 
@@ -38,6 +40,7 @@ class Terms:
     absence_told: bool
     instances: bool
     from_records: bool = False
+    min_bad_events: int = 1
     slices: tuple[int, Decimal] | None = None
 
     @property
@@ -75,6 +78,11 @@ class Terms:
     def turns_after_s(self, share: Decimal) -> float:
         """Seconds until a slice is bad."""
         return 0 if self.slices is None else self.slices[0] * 60 * float(self.slices[1] / share)
+
+    def step(self, minutes: int) -> int:
+        """Minutes between evaluations. Prometheus looks back 5 minutes for a record: of slices, which are few, those
+        further apart would be counted in part."""
+        return minutes if self.slices is None else min(minutes, RECORD_MINUTES)
 
     def whole(self, share: Decimal) -> Decimal:
         """The nearest share that is a whole number of events a minute: a sum of fractions may seem to run backwards."""

@@ -41,6 +41,37 @@ def test_few_bad_events_page_nobody() -> None:
     assert not pages(replay(history(events, bad), promise(min_bad_events=4), {}))
 
 
+@pytest.mark.parametrize(("step_s", "looks"), [(15.0, 10), (45.0, 9), (60.0, 10), (300.0, 6)])
+def test_time_before_the_history_counts_nothing(step_s: float, looks: int) -> None:
+    """One event in 100 s, all bad, known in the last 10 minutes of two hours alone: as rates they would be 72.
+
+    Looked at are whole minutes, 6600 to 7140; with a step of 45 s the first record is of 6615, with one of 300 s the
+    last instant is 6900.
+    """
+    events = np.full(round(7200 / step_s), np.nan)
+    events[-round(600 / step_s) :] = 0.01
+    past = History(Grid(0.0, step_s, len(events), 0), {("events", 300): events, ("bad", 300): events})
+    assert past.bad_events(7200)[-1] == pytest.approx(looks * 0.6)
+    assert np.isnan(past.bad_events(7200)[0])
+
+
+def test_an_instant_before_the_first_look_knows_nothing() -> None:
+    rate = np.full(3, 0.01)
+    past = History(Grid(45.0, 10.0, 3, 0), {("events", 300): rate, ("bad", 300): rate})  # 45, 55 and 65 s
+    assert past.bad_events(3600) == pytest.approx([np.nan, np.nan, 0.6], nan_ok=True)
+
+
+def test_what_is_counted_raw_counts_at_once() -> None:
+    """Of the hour raw series tell 7 bad events; of the two hours the records only hold 5 minutes, of one a minute."""
+    records, raw = np.full(120, np.nan), np.full(120, 7 / 3600)
+    records[115:] = 1 / 60
+    rates = {(what, window): rate for what in ("events", "bad") for window, rate in ((300, records), (3600, raw))}
+    past = History(Grid(0.0, STEP_S, 120, 0), rates, 3600)  # type: ignore[arg-type]
+    assert past.bad_events(7200)[-1] == pytest.approx(7)
+    records[:] = 1 / 60
+    assert past.bad_events(7200)[-1] == pytest.approx(120)
+
+
 def test_what_fires_at_the_spans_ends_says_so() -> None:
     events, bad = steady(180, 1.0)
     (one,) = pages(replay(history(events, bad, lead=60), promise(), {}))

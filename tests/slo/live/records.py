@@ -15,12 +15,22 @@ WINDOWS = ("5m", "30m", "1h", "2h", "6h", "1d", "3d")
 
 
 def records(
-    bad: float, *, events: float = 10.0, warnings: list[str] | None = None, without: str | None = None
+    bad: float,
+    *,
+    events: float = 10.0,
+    counted: float | None = None,
+    warnings: list[str] | None = None,
+    without: str | None = None,
 ) -> Script:
-    """10 events a second of model m, this share bad in every window; 2.5 s is a bucket edge except on `without`."""
+    """10 events a second of model m, this share bad in every window; 2.5 s is a bucket edge except on `without`.
+
+    `counted`: bad events as each long window's record has them; None: rules that do not record them.
+    """
     own = {**OBJECTIVE, "model_name": "m"}
     series = [({"__name__": f"cliffwatch_slo:events:rate{window}", **own}, events) for window in WINDOWS]
     series += [({"__name__": f"cliffwatch_slo:bad:rate{window}", **own}, events * bad) for window in WINDOWS]
+    if counted is not None:
+        series += [({"__name__": f"cliffwatch_slo:bad:count{window}", **own}, counted) for window in WINDOWS]
     if events:
         series.append(({"__name__": "cliffwatch_slo:bad:ratio30d", **own}, bad))
     edges = [

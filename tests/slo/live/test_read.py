@@ -54,6 +54,14 @@ def test_an_outage_pages(files: Files, server: Scripted) -> None:
     assert slo.state is State.EXHAUSTED
 
 
+@pytest.mark.parametrize(("counted", "fires"), [(4.0, False), (5.0, True), (None, True)])
+def test_alerts_go_by_the_recorded_count(files: Files, server: Scripted, counted: float | None, fires: bool) -> None:
+    """As the compiled ones do; those of rules that record no count went by the rate."""
+    server.script = records(0.5, counted=counted)
+    (objective,) = read(files, server).objectives
+    assert bool(objective.groups[0].firing) is fires
+
+
 def test_one_instance_without_the_edge_is_named(files: Files, server: Scripted) -> None:
     server.script = records(0.001, without="b:1")
     slo = read(files, server)

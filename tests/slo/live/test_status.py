@@ -67,6 +67,13 @@ def test_few_bad_events_page_nobody() -> None:
     ).firing
 
 
+def test_a_recorded_count_stands_where_a_rate_would_overrate() -> None:
+    """Rates of the first ten minutes, all bad: 10 a second over 6 h would be 216,000 bad events; 4 were recorded."""
+    for recorded, fired in ((4.0, False), (5.0, True)):
+        windows = {window: Flow(RATE, RATE, recorded_bad=recorded) for window in TERMS.windows}
+        assert bool(group_status({}, Evidence(windows), TERMS).firing) is fired
+
+
 def test_no_event_is_neither_good_nor_bad() -> None:
     windows = {window: Flow(0.0, 0.0) for window in TERMS.windows}
     one = group_status({}, Evidence(windows), TERMS)

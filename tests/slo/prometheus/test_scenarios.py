@@ -80,6 +80,13 @@ def test_failures_that_are_no_series_of_their_own_need_no_scenario() -> None:
     assert "no failure yet" not in {one.name for one in scenarios(terms(failures_counted=False))}
 
 
+@pytest.mark.parametrize(("least", "bad"), [(1, None), (2, 1), (5, 2), (1_000_000, 500_000)])
+def test_few_failures_are_half_of_what_an_alert_needs(least: int, bad: int | None) -> None:
+    found = [one for one in scenarios(replace(terms(), min_bad_events=least)) if one.name == "few failures"]
+    assert [sum(phase.bad for phase in one.pods[0].phases) for one in found] == ([] if bad is None else [bad])
+    assert not any(check.firing for one in found for check in one.checks)
+
+
 @settings(max_examples=15, deadline=None)
 @given(
     target=st.decimals("0.5", "0.999999", places=6),

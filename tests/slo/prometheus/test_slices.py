@@ -31,7 +31,7 @@ def test_the_budget_is_of_the_slices() -> None:
 
 def test_one_bad_slice_is_enough_for_an_alert() -> None:
     (alert,) = [rule for rule in rules(compiled(SLICED, min_bad_events=50)) if rule.get("alert") == "SloBurn1h"]
-    assert alert["expr"].endswith("* 3600 >= 1")
+    assert alert["expr"].endswith('bad:count1h{slo="s",objective="ttft-2.5s-95pct-in-5m-99pct"} >= 1')
     assert "99 % of slices over 30d" in alert["annotations"]["description"]
 
 
