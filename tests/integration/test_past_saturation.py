@@ -13,7 +13,7 @@ import pytest
 
 from cliffwatch.records.manifest import RunState
 from tests.servers.load import Run, run
-from tests.servers.metrics import Growth, scrape, settled
+from tests.servers.metrics import Growth, scrape
 from tests.servers.processes import Server
 
 pytestmark = pytest.mark.integration
@@ -44,7 +44,7 @@ def test_twice_what_it_can_do(vllm_server: Server, tmp_path: Path) -> None:
     before = scrape(vllm_server.url)
     arrivals = {"kind": "constant", "rate": rate}
     result = run({**SHAPE, "name": "flood", "arrivals": arrivals, "duration": f"{LOAD_S}s"}, vllm_server.url, tmp_path)
-    growth = Growth(before, settled(vllm_server.url))
+    growth = Growth(before, scrape(vllm_server.url))
     assert result.manifest.state is RunState.COMPLETE, result.output
     assert_the_schedule_held(result, rate)
     assert_both_sides_agree(result, growth)

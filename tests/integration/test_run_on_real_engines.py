@@ -14,7 +14,7 @@ import pytest
 
 from cliffwatch.records.manifest import RunState
 from tests.servers.load import Run, run
-from tests.servers.metrics import Growth, scrape, settled
+from tests.servers.metrics import Growth, scrape
 from tests.servers.processes import Server
 
 pytestmark = pytest.mark.integration
@@ -78,7 +78,7 @@ def assert_complete(result: Run, requests: int) -> None:
 def test_llama_cpp_counts_what_the_run_counts(llama_cpp_server: Server, tmp_path: Path, workers: int) -> None:
     before = scrape(llama_cpp_server.url)
     result = run(FAST, llama_cpp_server.url, tmp_path, "--workers", str(workers))
-    growth = Growth(before, settled(llama_cpp_server.url))
+    growth = Growth(before, scrape(llama_cpp_server.url))
     assert_complete(result, 120)
     sums = totals(result)
     processed = growth.total("llamacpp:prompt_tokens_total") + growth.total("llamacpp:prompt_tokens_cached_total")
@@ -92,7 +92,7 @@ def test_llama_cpp_counts_what_the_run_counts(llama_cpp_server: Server, tmp_path
 def test_vllm_counts_what_the_run_counts(vllm_server: Server, tmp_path: Path) -> None:
     before = scrape(vllm_server.url)
     result = run(WORKLOAD, vllm_server.url, tmp_path)
-    growth = Growth(before, settled(vllm_server.url))
+    growth = Growth(before, scrape(vllm_server.url))
     assert_complete(result, 120)
     sums = totals(result)
     assert growth.total("vllm:request_success_total") == sums["prompts"]
@@ -113,7 +113,7 @@ def test_a_closed_loop_keeps_its_users_busy_and_agrees_too(llama_cpp_server: Ser
     workload = {**WORKLOAD, "arrivals": {"kind": "concurrency", "users": 3}, "requests": 60}
     before = scrape(llama_cpp_server.url)
     result = run(workload, llama_cpp_server.url, tmp_path)
-    growth = Growth(before, settled(llama_cpp_server.url))
+    growth = Growth(before, scrape(llama_cpp_server.url))
     assert_complete(result, 60)
     assert growth.total("llamacpp:tokens_predicted_total") == totals(result)["output"]
 
@@ -141,7 +141,7 @@ NATIVE: dict[str, Any] = {
 def test_llama_cpps_own_endpoint_counts_what_the_run_counts(llama_cpp_server: Server, tmp_path: Path) -> None:
     before = scrape(llama_cpp_server.url)
     result = run(NATIVE, llama_cpp_server.url, tmp_path, "--workers", "2")
-    growth = Growth(before, settled(llama_cpp_server.url))
+    growth = Growth(before, scrape(llama_cpp_server.url))
     assert_complete(result, 60)
     sums = totals(result)
     (cached,) = result.rows("select sum(cached_input_tokens) from requests")[0]
@@ -175,7 +175,7 @@ def test_sessions_on_llama_cpp_hold_what_was_said(llama_cpp_server: Server, tmp_
     """
     before = scrape(llama_cpp_server.url)
     result = run(SESSIONS, llama_cpp_server.url, tmp_path, "--workers", str(workers))
-    growth = Growth(before, settled(llama_cpp_server.url))
+    growth = Growth(before, scrape(llama_cpp_server.url))
     assert result.code == 0, result.output
     accounting = result.manifest.accounting
     assert accounting is not None and accounting.balanced

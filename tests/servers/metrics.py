@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -22,22 +21,6 @@ def scrape(url: str) -> Series:
         for family in families
         for sample in family.samples
     }
-
-
-def settled(url: str, *, timeout_s: float = 10) -> Series:
-    """What an idle engine shows once it has counted all: llama.cpp counts an answer's tokens after it sent its end.
-
-    The same figures twice, 0.3 s apart; the client library's own of its process always change, and are not looked at.
-    """
-    deadline_s = time.monotonic() + timeout_s
-    before = scrape(url)
-    while time.monotonic() < deadline_s:
-        time.sleep(0.3)
-        after = scrape(url)
-        if all(after.get(key) == value for key, value in before.items() if ":" in key[0]):
-            return after
-        before = after
-    raise AssertionError(f"{url} went on counting for {timeout_s:g} s")
 
 
 @dataclass(frozen=True)
