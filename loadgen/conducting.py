@@ -29,6 +29,9 @@ from loadgen.signals import on_ending_signals, say_interrupted
 
 _EVERY_INTERFACE = {"*", "0.0.0.0", "::"}  # noqa: S104  compared, not bound
 
+# One host starts its workers on few cores: about a second of one core each. What is left is for machines that join.
+_WORKER_STARTS_IN_S = 2.0
+
 
 class ConductedRun:
     """A run from the workers that join to its judgement."""
@@ -86,12 +89,13 @@ class ConductedRun:
     def _await_workers(self) -> None:
         if self._waiting is not None:
             print(f"cliffwatch: {self._waiting}", file=sys.stderr, flush=True)  # noqa: T201
-        deadline_s = time.monotonic() + WORKERS_WITHIN_S
+        within_s = WORKERS_WITHIN_S + _WORKER_STARTS_IN_S * self._wanted
+        deadline_s = time.monotonic() + within_s
         while len(self._runner.clients.ready) < self._wanted and self._interrupted is None:
             self._workers.check_started()
             if time.monotonic() > deadline_s:
                 found = len(self._runner.clients.ready)
-                raise UnreachableError(f"only {found} of {self._wanted} workers joined in {WORKERS_WITHIN_S:g} s")
+                raise UnreachableError(f"only {found} of {self._wanted} workers joined in {within_s:g} s")
             gevent.sleep(0.05)
 
     def _conduct(self) -> Coordinator:

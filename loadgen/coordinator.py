@@ -31,7 +31,10 @@ from loadgen.shipping import receive
 
 READY_WITHIN_S = 60.0
 CLOSE_MARGIN_S = 30.0  # to fold a large shard, after the drain
+# From "go" to the run's zero: every worker has heard it by then, and has done what it takes to begin, which on one host
+# all of them do at once, on few cores.
 _START_DELAY_S = 0.3
+_START_DELAY_A_PART_S = 0.03
 _TICK_S = 0.1
 logger = logging.getLogger("cliffwatch")
 
@@ -223,7 +226,7 @@ class Coordinator:
             self._stop_reason = self._stop_reason or refusals[0]
             self._stop_workers(now=True)  # again: a worker may have got the first before its assignment
             return
-        delay_ns = int(_START_DELAY_S * 1e9)
+        delay_ns = int((_START_DELAY_S + _START_DELAY_A_PART_S * len(self._roster.parts)) * 1e9)
         self._t0_ns, self._t0_unix_ns = time.monotonic_ns() + delay_ns, time.time_ns() + delay_ns
         write_manifest(self.run_dir, manifest.model_copy(update={"t0_unix_ns": self._t0_unix_ns}))
         for part in self._roster.parts.values():
