@@ -53,7 +53,7 @@ def milliseconds(ask: Callable[[], object], rounds: int) -> dict[str, float]:
     return {"first": round(first, 1), "median": round(statistics.median(rest), 1), "worst": round(max(rest), 1)}
 
 
-def peer(run_dir: Path, row_edges: Sequence[int]) -> dict[tuple[int, int], tuple[float, int]]:
+def peer(run_dir: Path, row_edges: Sequence[float]) -> dict[tuple[int, int], tuple[float, int]]:
     """TTFT p95 by (row between these edges, batch), with pyarrow and numpy: {cell: (value, n)}."""
     columns = ["phase", "outcome", "input_tokens", "batch", "first_token_ns", "sent_ns"]
     table = pq.read_table(run_dir / "shards", columns=columns, use_threads=False)
@@ -77,7 +77,7 @@ def agree(grid: Grid, expected: dict[tuple[int, int], tuple[float, int]]) -> int
     compared = 0
     for r, row in enumerate(grid.cells):
         for c, cell in enumerate(row):
-            value, n = expected.get((r, int(grid.column_values[c])), (None, 0))
+            value, n = expected.get((r, int(grid.columns.keys[c])), (None, 0))
             assert cell.n == n, (r, c, cell, n)
             if cell.value is not None:
                 assert value is not None
@@ -105,8 +105,8 @@ def measure(rows: int, rounds: int, folder: Path) -> dict[str, Any]:
         for name, question in QUESTIONS.items()
     }
     grid = heatmap(reader, "ttft_s", "p95")
-    compared = agree(grid, peer(closed.dir, grid.row_edges))
-    peer_ms = milliseconds(lambda: peer(closed.dir, grid.row_edges), rounds)
+    compared = agree(grid, peer(closed.dir, grid.rows.edges))
+    peer_ms = milliseconds(lambda: peer(closed.dir, grid.rows.edges), rounds)
     fastest = asked["ttft p95"]["closed"]["median"]
     return {
         "milliseconds": asked,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import duckdb
@@ -15,8 +14,8 @@ from cliffwatch.records.schema import Phase
 from cliffwatch.report.query import ok_in, row, rows
 from cliffwatch.slo.judgement import Bucket, ObjectiveResult, Quantile
 from cliffwatch.slo.quantiles import quantile
-from cliffwatch.surface.grid import Cell, Grid, heatmap
-from cliffwatch.units import format_tokens
+from cliffwatch.surface.cells import Cell
+from cliffwatch.surface.grid import heatmap
 
 # A time bin holds at least this many requests on average, half as many again as a P95 needs to be shown: of bins of 30,
 # one in 46 has fewer than 20 (Poisson). Such a P95 rests on one or two requests, which is enough to see a trend and is
@@ -174,14 +173,14 @@ def latency_heatmap(
     grid = heatmap(connection, figure, statistic, phase=str(phase) if phase else "all")
     return Heatmap(
         label=label,
-        rows=row_labels(grid),
-        columns=tuple(str(value) for value in grid.column_values),
+        rows=grid.rows.labels,
+        columns=grid.columns.labels,
         cells=grid.cells,
-        thresholds_s=tuple(_strictest(objectives, figure, low, high) for low, high in pairwise(grid.row_edges)),
+        thresholds_s=tuple(_strictest(objectives, figure, *span) for span in grid.rows.spans if span),
     )
 
 
-def _strictest(objectives: Sequence[ObjectiveResult], figure: str, low: int, high: int) -> float | None:
+def _strictest(objectives: Sequence[ObjectiveResult], figure: str, low: float, high: float) -> float | None:
     """The lowest threshold of the objectives on `figure` whose bucket holds all lengths low <= x < high."""
     held = [
         one.threshold_s
@@ -191,7 +190,7 @@ def _strictest(objectives: Sequence[ObjectiveResult], figure: str, low: int, hig
     return min(held, default=None)
 
 
-def _covers(bucket: Bucket | None, low: int, high: int) -> bool:
+def _covers(bucket: Bucket | None, low: float, high: float) -> bool:
     return bucket is None or (bucket.min <= low and (bucket.max is None or high - 1 <= bucket.max))
 
 
@@ -199,13 +198,3 @@ def mostly_known(grid: Heatmap) -> bool:
     """Whether at least half of the cells that hold requests have enough of them to show the statistic."""
     held = [cell.value is not None for line in grid.cells for cell in line if cell.n]
     return 2 * sum(held) >= len(held)
-
-
-def row_labels(grid: Grid) -> tuple[str, ...]:
-    """Such as `1k–1.4k` for each bin of lengths, from its lower edge up to the next one."""
-    names = [_length(edge) for edge in grid.row_edges]
-    return tuple(f"{low}–{high}" for low, high in pairwise(names))
-
-
-def _length(tokens: int) -> str:
-    return f"{tokens / 1024:.3g}k" if tokens >= 1024 else format_tokens(tokens)

@@ -83,3 +83,33 @@ def student(probability: float, degrees: int) -> float:
     )
     correction: float = sum(term / degrees**power for power, term in enumerate(terms, start=1))
     return z + correction
+
+
+@dataclass(frozen=True)
+class MeanEstimate:
+    """A mean and its standard error, which has `degrees` degrees of freedom."""
+
+    value: float
+    error: float
+    degrees: int
+
+    def interval(self, confidence: float) -> tuple[float, float]:
+        half = student(0.5 + confidence / 2, self.degrees) * self.error
+        return self.value - half, self.value + half
+
+
+def mean_estimate(
+    values: np.ndarray[Any, Any], sums: np.ndarray[Any, Any], counts: np.ndarray[Any, Any]
+) -> MeanEstimate:
+    """The mean of at least one value, from the values and from their sums and counts in each window of time.
+
+    Its error is that of independent values or, where greater, that between the windows (ratio estimator for clusters;
+    Cochran, "Sampling Techniques", 3rd ed., 9A.1), then with the degrees of freedom of the windows.
+    """
+    n, mean = values.size, float(values.mean())
+    alone = float(values.std(ddof=1)) / math.sqrt(n) if n > 1 else math.inf
+    windows = int(np.count_nonzero(counts))
+    between = 0.0
+    if windows > 1:
+        between = math.sqrt(float(np.sum((sums - mean * counts) ** 2)) * windows / (windows - 1)) / n
+    return MeanEstimate(mean, *((between, windows - 1) if between > alone else (alone, max(1, n - 1))))

@@ -1,52 +1,41 @@
-"""Latency over two dimensions of the traffic: the grid behind every heatmap."""
+"""Latency over two or three dimensions of the traffic: the grid behind every heatmap."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import duckdb
+import numpy as np
 
 from cliffwatch.errors import InputError
 from cliffwatch.records.conditions import OK
 from cliffwatch.records.figures import FIGURES, gave_up, late_though_failed
 from cliffwatch.records.schema import Phase
-from cliffwatch.stats import sample_needs
+from cliffwatch.stats.clusters import WINDOWS
+from cliffwatch.surface.bins import AUTO, FEW_VALUES, Axis, Bins, Key, Seen, choose, lay
+from cliffwatch.surface.cells import EMPTY, STATISTICS, Array, Cell, measure
+from cliffwatch.surface.dimensions import add_derived, dimension, rate_window_s
 
-# Edges lie at powers of two, and from so many requests on at 2^(k/2) as well: fewer would leave most cells under the
-# samples that a P95 needs. Edges are the same for every run, and the wide ones are among the narrow ones, so that grids
-# of different runs, or of one run at different times, can be laid over each other.
-HALF_OCTAVES_FROM = 5_000
-ROW_DIMENSIONS = ("input_tokens", "max_output_tokens", "output_tokens", "server_input_tokens")
-COLUMN_DIMENSIONS = ("batch", "cache", "endpoint", "model", "worker", "phase")
-PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
-STATISTICS = (*PERCENTILES, "mean", "max", "count", "attainment")
-# For a mean, a maximum and a share there is no rule as for percentiles; thirty is the usual least for a mean.
-SURE_SAMPLES = 30
 ALL_PHASES = "all"
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """One cell: `value` is None where it is not known, `n` the requests behind it, `few` whether they are too few."""
-
-    value: float | None
-    n: int
-    few: bool
+SIDES = ("rows", "columns", "facet")
+UNITS = {"attainment": "ratio", "count": "requests"}
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a grid answers: a statistic of a metric, by rows and columns, over a phase.
+    """What a grid answers: a statistic of a metric, by rows and columns (and facets), over a phase.
 
     Attributes:
         metric: a name in `FIGURES`.
         statistic: one of `STATISTICS`.
-        rows, columns: one of `ROW_DIMENSIONS`, one of `COLUMN_DIMENSIONS`.
+        rows, columns, facet: different names in `DIMENSIONS`; a facet may be None.
         phase: a `Phase`, or `all`.
         threshold: for `attainment`, in the metric's unit; None for all others.
+        row_bins, column_bins, facet_bins: `auto`, or what is forced (`bins.FORMS`).
 
     Raises:
         InputError: a name is not known, or `attainment` has no threshold (or another statistic has one).
@@ -58,22 +47,39 @@ class Question:
     columns: str = "batch"
     phase: str = Phase.MEASURED.value
     threshold: float | None = None
+    facet: str | None = None
+    row_bins: str = AUTO
+    column_bins: str = AUTO
+    facet_bins: str = AUTO
 
     def __post_init__(self) -> None:
         allowed: dict[str, Iterable[str]] = {
             "metric": FIGURES,
             "statistic": STATISTICS,
-            "rows": ROW_DIMENSIONS,
-            "columns": COLUMN_DIMENSIONS,
             "phase": (*(phase.value for phase in Phase), ALL_PHASES),
         }
         for field, names in allowed.items():
             if (name := getattr(self, field)) not in names:
                 raise InputError(f"unknown {field}", field=field, value=name, allowed=", ".join(names))
+        for side, name in self.sides.items():
+            dimension(name, side)
+        if len(set(self.sides.values())) < len(self.sides):
+            taken = ", ".join(self.sides.values())
+            raise InputError("must be different dimensions", field=", ".join(self.sides), value=taken)
         if (self.statistic == "attainment") != (self.threshold is not None):
             raise InputError("goes with attainment, and only with it", field="threshold", value=self.threshold)
         if self.threshold is not None and not math.isfinite(self.threshold):
             raise InputError("must be a finite number", field="threshold", value=self.threshold)
+
+    @property
+    def sides(self) -> dict[str, str]:
+        """The dimension of each side that was asked for, by side."""
+        return {side: name for side in SIDES if (name := getattr(self, side)) is not None}
+
+    @property
+    def unit(self) -> str:
+        """Of the cells' values: the metric's, `ratio` for attainment, `requests` for count."""
+        return UNITS.get(self.statistic, FIGURES[self.metric].unit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,136 +88,219 @@ class Grid:
 
     Attributes:
         question: what was asked.
-        unit: of the cells' values: the metric's, `ratio` for attainment, `requests` for count.
-        row_edges: whole numbers, one more than there are rows; row r holds edges[r] <= x < edges[r + 1], the last row
-            its upper edge as well.
-        column_values: one for each column, in order.
+        rows, columns: the sides.
         cells: cells[r][c].
         n: requests in all cells.
         unplaced: requests with a value but without a row or column, such as an output length that is not known.
+        facet: the value of the third dimension that this grid is of; None without one.
+        notes: what to know of the source.
     """
 
     question: Question
-    unit: str
-    row_edges: tuple[int, ...]
-    column_values: tuple[int | str, ...]
+    rows: Axis
+    columns: Axis
     cells: tuple[tuple[Cell, ...], ...]
     n: int
     unplaced: int
+    facet: str | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def unit(self) -> str:
+        return self.question.unit
 
 
-class Fetches(Protocol):
-    """Anything that answers a query over a view `requests`, such as a `RunReader`."""
+class Sessions(Protocol):
+    """Anything that lends a connection with a view `requests`, such as a `RunReader`."""
 
-    def fetch(self, sql: str, parameters: Mapping[str, object]) -> list[tuple[Any, ...]]: ...
+    def session(self) -> AbstractContextManager[duckdb.DuckDBPyConnection]: ...
+
+
+Source = Sessions | duckdb.DuckDBPyConnection
+
+
+class GridSource(Protocol):
+    """Where grids come from: rows, or the histograms of an engine that a Prometheus scrapes."""
+
+    def grids(self, question: Question) -> tuple[Grid, ...]:
+        """One grid, or one a facet. Raises InputError, RunError, UnreachableError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a run's requests fall into the cells of a question.
+
+    Attributes:
+        table: the table expression that has the dimensions.
+        sides: dimension and bins of each side.
+        condition: SQL that keeps the phase.
+        first_ns, span_ns: when the first was due, and the time to the last, of the requests in the phase.
+    """
+
+    table: str
+    sides: Mapping[str, tuple[str, Bins]]
+    condition: str
+    first_ns: int
+    span_ns: int
+
+    def place(self, side: str) -> str:
+        """The bin of a row on a side, as SQL."""
+        name, bins = self.sides[side]
+        return bins.sql(dimension(name, side).sql)
+
+
+class RowsSource:
+    """Grids of the rows of a run (live or closed), or of foreign measurements behind a view `requests`."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    def grids(self, question: Question) -> tuple[Grid, ...]:
+        """Percentiles, mean and maximum are of requests that ended `ok`. Attainment is the share that took at most
+        `threshold`, of those and of the failed requests that are known to have taken longer, as docs/judgement.md
+        counts them. `count` is of requests of any outcome.
+
+        Raises:
+            InputError: the bins asked for cannot be had.
+            RunError: the run cannot be read.
+        """
+        with session(self._source) as connection:
+            layout = lay_out(connection, question)
+            found = list(_ask(connection, question, layout))
+        placed = [one for one in found if None not in one[0]]
+        unplaced = sum(len(values) for place, values, _ in found if None in place)
+        axes = [
+            lay(
+                name,
+                dimension(name, side),
+                bins,
+                (key for place, _, _ in placed if (key := place[at]) is not None),
+                side,
+            )
+            for at, (side, (name, bins)) in enumerate(layout.sides.items())
+        ]
+        by_place = {place: (values, windows) for place, values, windows in placed}
+        if question.facet is None:
+            return (_grid(question, axes, by_place, unplaced),)
+        return tuple(
+            _grid(question, axes[:2], {p[:2]: one for p, one in by_place.items() if p[2] == number}, unplaced, label)
+            for number, label in zip(axes[2].numbers, axes[2].labels, strict=True)
+        )
 
 
 def heatmap(
-    source: Fetches | duckdb.DuckDBPyConnection,
+    source: Source,
     metric: str,
     statistic: str,
     rows: str = "input_tokens",
     columns: str = "batch",
     phase: str = Phase.MEASURED.value,
     threshold: float | None = None,
+    **bins: str,
 ) -> Grid:
-    """The statistic of a metric over bins of one dimension and values of another; arguments as in `Question`.
-
-    Percentiles, mean and maximum are of requests that ended `ok`. Attainment is the share that took at most
-    `threshold`, of those and of the failed requests that are known to have taken longer, as docs/judgement.md counts
-    them. `count` is of requests of any outcome.
+    """The one grid of a question without a facet; arguments and errors as `Question` and `RowsSource.grids`.
 
     Args:
         source: a run reader, or a connection with its view `requests`.
-
-    Raises:
-        InputError: the question makes no sense.
-        RunError: the run cannot be read.
+        bins: `row_bins`, `column_bins`.
     """
-    question = Question(metric, statistic, rows, columns, str(phase), threshold)
-    per_octave = _bins_per_octave(source, question)
-    found = _ask(source, question, per_octave)
-    placed = {(row, column): (value, n) for row, column, value, n in found if row is not None and column is not None}
-    edges = _edges([row for row, _ in placed], per_octave)
-    values = sorted({column for _, column in placed})
-    n = sum(count for _, count in placed.values())
-    return Grid(
-        question=question,
-        unit={"attainment": "ratio", "count": "requests"}.get(statistic, FIGURES[metric].unit),
-        row_edges=tuple(edge for _, edge in edges),
-        column_values=tuple(values),
-        cells=tuple(
-            tuple(_cell(statistic, *placed.get((row, column), (None, 0))) for column in values) for row, _ in edges[:-1]
-        ),
-        n=n,
-        unplaced=sum(count for *_, count in found) - n,
+    question = Question(metric, statistic, rows, columns, str(phase), threshold, **bins)
+    (grid,) = RowsSource(source).grids(question)
+    return grid
+
+
+@contextmanager
+def session(source: Source) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection for a `with` block, whichever the source is; of a live run with the rows of one moment."""
+    if isinstance(source, duckdb.DuckDBPyConnection):
+        yield source
+        return
+    with source.session() as connection:
+        connection.begin()
+        yield connection
+
+
+def lay_out(connection: duckdb.DuckDBPyConnection, question: Question) -> Layout:
+    """Bins for each side, by all requests of the phase: the same for every metric. Raises InputError."""
+    phase = "" if question.phase == ALL_PHASES else f" AND phase = '{question.phase}'"
+    n, first_ns, last_ns = _one(
+        connection,
+        f"SELECT count(*), min(intended_ns), max(intended_ns) FROM requests WHERE TRUE{phase}",  # noqa: S608
     )
+    span_ns = (last_ns or 0) - (first_ns or 0)
+    window_s = rate_window_s(span_ns / 1e9)
+    table = add_derived(connection, question.sides.values(), window_s)
+    sides = {}
+    for side, name in question.sides.items():
+        field = f"{side.removesuffix('s')}_bins"
+        seen = _look(connection, table, name, phase, n)
+        sides[side] = name, choose(dimension(name, side), seen, getattr(question, field), field)
+    return Layout(table, sides, f"TRUE{phase}", first_ns or 0, span_ns)
 
 
-def _cell(statistic: str, value: float | None, n: int) -> Cell:
-    if statistic == "count":
-        return Cell(value=float(n), n=n, few=False)
-    if statistic not in PERCENTILES:
-        return Cell(value=value if n else None, n=n, few=n < SURE_SAMPLES)
-    needs = sample_needs(PERCENTILES[statistic])
-    return Cell(value=value if n >= needs.shown else None, n=n, few=n < needs.sure)
+def _look(connection: duckdb.DuckDBPyConnection, table: str, name: str, phase: str, n: int) -> Seen:
+    kind, sql = dimension(name, name).kind, dimension(name, name).sql
+    if kind == "word":
+        return Seen(n, None, None, None)
+    origin = f"FROM {table} WHERE ({sql}) IS NOT NULL{phase}"
+    least, greatest = _one(connection, f"SELECT min({sql}), max({sql}) {origin}")
+    values = None
+    if kind in {"length", "count"}:
+        found = connection.execute(f"SELECT DISTINCT {sql} {origin} LIMIT {FEW_VALUES + 1}").fetchall()
+        values = tuple(value for (value,) in found) if len(found) <= FEW_VALUES else None
+    return Seen(n, least, greatest, values)
 
 
-def _edges(bins: Iterable[int], per_octave: int) -> list[tuple[int, int]]:
-    """(bin, its lowest whole number) from the first bin to the end of the last, without bins too narrow for one."""
-    bins = list(bins)
-    if not bins:
-        return []
-    lowest: dict[int, int] = {}
-    for row in range(min(bins), max(bins) + 2):
-        lowest[math.ceil(2 ** (row / per_octave))] = row  # of bins that begin alike, the last one is meant
-    return sorted((row, edge) for edge, row in lowest.items())
+def _one(connection: duckdb.DuckDBPyConnection, sql: str) -> tuple[Any, ...]:
+    found: tuple[Any, ...] = connection.execute(sql).fetchall()[0]
+    return found
 
 
-def _bins_per_octave(source: Fetches | duckdb.DuckDBPyConnection, question: Question) -> int:
-    """1 or 2, by the requests of the phase alone: all grids of a run have the same rows, whatever their metric."""
-    sql = f"SELECT count(*) FROM requests WHERE TRUE{_of_phase(question)}"  # noqa: S608  a Question holds known names
-    ((n,),) = _fetch(source, sql, {})
-    return 2 if n >= HALF_OCTAVES_FROM else 1
-
-
-def _of_phase(question: Question) -> str:
-    return "" if question.phase == ALL_PHASES else f" AND phase = '{question.phase}'"
-
-
-def _ask(source: Fetches | duckdb.DuckDBPyConnection, question: Question, per_octave: int) -> list[tuple[Any, ...]]:
-    """(bin, column value, statistic, n) of each cell that has requests; bin k begins at 2^(k / per_octave)."""
-    position = f"log2({question.rows}) * {per_octave}"
-    # The greatest value of the phase closes the last bin instead of opening one of its own: 32k belongs to "up to 32k".
-    # (Not up to 2, where a bin can hold no other whole number.)
+def _ask(
+    connection: duckdb.DuckDBPyConnection, question: Question, layout: Layout
+) -> Iterable[tuple[tuple[Key | None, ...], Array, Array]]:
+    """(place, values, windows of time) of each cell that has requests; the place is a bin a side."""
+    window = f"((intended_ns - {layout.first_ns}) * {WINDOWS} // {layout.span_ns + 1})::UTINYINT"
+    places = [f"{layout.place(side)} AS {side}" for side in layout.sides]
     sql = f"""
-        WITH top AS (SELECT max({position}) AS place FROM requests WHERE {question.rows} >= 1{_of_phase(question)}),
-        final AS (SELECT greatest(ceil(place) - 1, least(floor(place), {per_octave})) AS last FROM top),
-        chosen AS (
-            SELECT {_chosen(question)} AS x, {question.columns} AS col,
-                CASE WHEN {question.rows} >= 1 THEN least(floor({position}), last)::INTEGER END AS bin
-            FROM requests, final WHERE x IS NOT NULL{_of_phase(question)}
-        )
-        SELECT bin, col, {_AGGREGATES[question.statistic]}, count(x) FROM chosen GROUP BY bin, col
+        SELECT {", ".join(layout.sides)}, list(x), list(_window) FROM (
+            SELECT {", ".join(places)}, ({_chosen(question)})::DOUBLE AS x, {window} AS _window
+            FROM {layout.table} WHERE {layout.condition}
+        ) WHERE x IS NOT NULL GROUP BY {", ".join(layout.sides)}
     """  # noqa: S608  a Question holds names from tables only
     parameters = {} if question.threshold is None else {"threshold": question.threshold}
-    return _fetch(source, sql, parameters)
+    for batch in connection.sql(sql, params=parameters).to_arrow_table().to_batches():
+        *places_of, values, windows = batch.columns
+        for at in range(batch.num_rows):
+            yield (
+                tuple(place[at].as_py() for place in places_of),
+                values[at].values.to_numpy(),
+                windows[at].values.to_numpy(),
+            )
 
 
-def _fetch(
-    source: Fetches | duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, object]
-) -> list[tuple[Any, ...]]:
-    if isinstance(source, duckdb.DuckDBPyConnection):
-        return source.execute(sql, parameters).fetchall()
-    return source.fetch(sql, parameters)
-
-
-_AGGREGATES = {name: f"quantile_cont(x, {p})" for name, p in PERCENTILES.items()} | {
-    "mean": "avg(x)",
-    "max": "max(x)",
-    "count": "NULL",
-    "attainment": "avg(x)",
-}
+def _grid(
+    question: Question,
+    axes: list[Axis],
+    found: Mapping[tuple[Key | None, ...], tuple[Array, Array]],
+    unplaced: int,
+    facet: str | None = None,
+) -> Grid:
+    rows, columns = axes
+    nothing = EMPTY, EMPTY.astype(np.uint8)
+    return Grid(
+        question=question,
+        rows=rows,
+        columns=columns,
+        cells=tuple(
+            tuple(measure(question.statistic, *found.get((row, column), nothing)) for column in columns.numbers)
+            for row in rows.numbers
+        ),
+        n=sum(len(values) for values, _ in found.values()),
+        unplaced=unplaced,
+        facet=facet,
+    )
 
 
 def _chosen(question: Question) -> str:

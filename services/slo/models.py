@@ -12,18 +12,18 @@ from cliffwatch.report.summary import ErrorCount, OutcomeCount
 from cliffwatch.slo.judgement import Judgement
 
 
-class _Answer(BaseModel):
+class Answer(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-class Health(_Answer):
+class Health(Answer):
     """The service runs and can list its folder."""
 
     status: str = Field(description="`ok`")
     version: str = Field(description="Version of cliffwatch.")
 
 
-class RunItem(_Answer):
+class RunItem(Answer):
     """One run as its manifest tells it."""
 
     id: str = Field(description="The run's folder name; the id in every other path.")
@@ -45,14 +45,14 @@ class RunItem(_Answer):
     issued: int | None = Field(description="Requests issued, every phase; null until the run has ended.")
 
 
-class RunList(_Answer):
+class RunList(Answer):
     """The runs in the folder, newest first."""
 
     total: int = Field(description="How many runs the folder holds.")
     runs: list[RunItem] = Field(description="The newest of them, up to `limit`.")
 
 
-class RunRows(_Answer):
+class RunRows(Answer):
     """What can only be told by counting a run's rows."""
 
     rows: int = Field(description="Rows recorded so far.")
@@ -83,7 +83,7 @@ class RunDetail(RunItem, RunRows):
     versions: dict[str, str]
 
 
-class Attainment(_Answer):
+class Attainment(Answer):
     """The run judged by its SLO file (or by the one that the service was started with)."""
 
     run: str
@@ -91,7 +91,7 @@ class Attainment(_Answer):
     judgement: Judgement | None = Field(description="Null without an SLO file.")
 
 
-class Percentile(_Answer):
+class Percentile(Answer):
     """One percentile by linear interpolation."""
 
     p: float = Field(description="Between 0 and 1.")
@@ -99,7 +99,7 @@ class Percentile(_Answer):
     few: bool = Field(description="Fewer than ceil(10 / (1 - p)) values: take it with care.")
 
 
-class Percentiles(_Answer):
+class Percentiles(Answer):
     """The distribution of one metric over the successful requests of a phase."""
 
     run: str
@@ -114,29 +114,7 @@ class Percentiles(_Answer):
     note: str | None = Field(description="`no data yet` where n is 0.")
 
 
-class Heatmap(_Answer):
-    """A statistic of a metric over two dimensions. `values`, `counts` and `few` are indexed [row][column]."""
-
-    run: str
-    metric: str
-    label: str = Field(description="The metric in words.")
-    unit: str
-    statistic: str
-    phase: str
-    row_name: str = Field(description="The dimension of the rows.")
-    row_edges: list[int] = Field(description="One more than rows; row r holds edges[r] <= x < edges[r + 1].")
-    row_labels: list[str]
-    column_name: str
-    column_labels: list[str]
-    values: list[list[float | None]] = Field(description="Null where too few requests fell in the cell.")
-    counts: list[list[int]] = Field(description="The requests behind each value.")
-    few: list[list[bool]] = Field(description="Cells whose value has fewer samples than its percentile asks for.")
-    n: int = Field(description="Sum of the counts.")
-    unplaced: int = Field(description="Requests with the metric but without a row or column.")
-    note: str | None = Field(description="`no data yet` where n is 0.")
-
-
-class Timeline(_Answer):
+class Timeline(Answer):
     """A metric over the run, in bins of intended send time. All lists have one entry a bin."""
 
     run: str
@@ -155,7 +133,7 @@ class Timeline(_Answer):
     note: str | None
 
 
-class Outcomes(_Answer):
+class Outcomes(Answer):
     """How the requests of a phase ended."""
 
     run: str
@@ -166,7 +144,7 @@ class Outcomes(_Answer):
     note: str | None
 
 
-class MetricItem(_Answer):
+class MetricItem(Answer):
     """One figure of a request."""
 
     name: str = Field(description="As the parameter `metric` takes it.")
@@ -175,7 +153,7 @@ class MetricItem(_Answer):
     help: str
 
 
-class Choices(_Answer):
+class Choices(Answer):
     """What `metric` and `statistic` may be."""
 
     metrics: list[MetricItem]

@@ -11,7 +11,10 @@ from pydantic_core import PydanticCustomError
 
 from cliffwatch.records.figures import FIGURES
 from cliffwatch.records.schema import Phase
-from cliffwatch.surface.grid import COLUMN_DIMENSIONS, HALF_OCTAVES_FROM, ROW_DIMENSIONS, STATISTICS
+from cliffwatch.surface.bins import AUTO, FORMS
+from cliffwatch.surface.cells import STATISTICS
+from cliffwatch.surface.dimensions import DIMENSIONS
+from cliffwatch.surface.drill import MAX_PAGE, ORDERS
 
 MAX_BINS = 500
 MAX_RUNS = 1000
@@ -38,6 +41,7 @@ def label(metric: str) -> str:
 
 RunId = Annotated[str, Path(description="A run's id, as /v1/runs lists it.")]
 Metric = Annotated[str, *_one_of(FIGURES)]
+Side = Annotated[str, *_one_of(DIMENSIONS)]
 PhaseName = Annotated[str, *_one_of([phase.value for phase in Phase])]
 
 
@@ -61,15 +65,36 @@ class MetricParameters(PhaseParameters):
     metric: Metric = Field("ttft_user_s", description="A figure of a request, as /v1/metrics lists them.")
 
 
-class HeatmapParameters(MetricParameters):
+class SideParameters(MetricParameters):
+    """Two sides of a grid, or three."""
+
+    rows: Side = Field("input_tokens", description="What the rows are of: a dimension of a request.")
+    columns: Side = Field("batch", description="What the columns are of.")
+    row_bins: str = Field(AUTO, max_length=40, description=f"How rows are binned: {FORMS}.")
+    column_bins: str = Field(AUTO, max_length=40, description="How columns are binned, likewise.")
+
+
+class HeatmapParameters(SideParameters):
     statistic: Annotated[str, *_one_of(STATISTICS)] = Field("p95", description="What each cell shows of the metric.")
-    rows: Annotated[str, *_one_of(ROW_DIMENSIONS)] = Field(
-        "input_tokens", description=f"Binned by octaves; by half octaves from {HALF_OCTAVES_FROM:,} requests on."
-    )
-    columns: Annotated[str, *_one_of(COLUMN_DIMENSIONS)] = Field("batch", description="One column a value.")
     threshold: float | None = Field(
         None, allow_inf_nan=False, description="With statistic `attainment`, and only then: in the metric's unit."
     )
+
+
+class FacetParameters(HeatmapParameters):
+    facet: Side = Field("cache", description="One heatmap for each value (or bin) of this third dimension.")
+    facet_bins: str = Field(AUTO, max_length=40, description="How it is binned, as rows are.")
+
+
+class CellParameters(SideParameters):
+    row: str = Field(max_length=200, description="The row, by its key in the heatmap.")
+    column: str = Field(max_length=200, description="The column, by its key in the heatmap.")
+    replica: str | None = Field(None, max_length=200, description="Only requests that this replica answered.")
+    from_s: float | None = Field(None, allow_inf_nan=False, description="Only those due from then on, seconds in.")
+    to_s: float | None = Field(None, allow_inf_nan=False, description="Only those due before then, seconds in.")
+    order: Annotated[str, *_one_of(ORDERS)] = Field("slowest", description="What comes first.")
+    offset: int = Field(0, ge=0, le=10**9, description="How many to pass over.")
+    limit: int = Field(50, ge=1, le=MAX_PAGE, description="At most so many.")
 
 
 class TimelineParameters(MetricParameters):

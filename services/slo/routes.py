@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Any, TypeVar
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 from prometheus_client import exposition
-from pydantic import BaseModel
 
 from cliffwatch import __version__
 from cliffwatch.records.figures import FIGURES
-from cliffwatch.surface.grid import STATISTICS
+from cliffwatch.surface.cells import STATISTICS
 from services.slo import views
 from services.slo.engine_side import EngineSides, add_engine
+from services.slo.grid_routes import add_grids
 from services.slo.live_metrics import SloCollector
 from services.slo.live_routes import add_live
 from services.slo.metrics import ServiceMetrics, gather
@@ -21,7 +21,6 @@ from services.slo.models import (
     Attainment,
     Choices,
     Health,
-    Heatmap,
     MetricItem,
     Outcomes,
     Percentiles,
@@ -30,7 +29,6 @@ from services.slo.models import (
     Timeline,
 )
 from services.slo.parameters import (
-    HeatmapParameters,
     ListParameters,
     MetricParameters,
     NoParameters,
@@ -43,8 +41,6 @@ from services.slo.problems import refusals
 from services.slo.service import Service, content_answer
 from services.slo.store import RunFolder
 from services.slo.watcher import Watcher
-
-Parameters = TypeVar("Parameters", bound=BaseModel)
 
 
 def router(
@@ -59,6 +55,7 @@ def router(
     _add_service(api, service, metrics, watcher)
     _add_runs(api, service)
     _add_figures(api, service)
+    add_grids(api, service)
     add_engine(api, service, sides)
     add_live(api, watcher, webhook_token)
     return api
@@ -130,25 +127,9 @@ def _add_figures(api: APIRouter, service: Service) -> None:
     @api.get("/v1/runs/{run_id}/percentiles", tags=["figures"], response_model=Percentiles, responses=refused)
     async def percentiles(request: Request, run_id: RunId, asked: Annotated[MetricParameters, Query()]) -> Response:
         """The distribution of a metric over the successful requests of a phase."""
-        return await _compute(service, request, run_id, asked, views.percentiles)
-
-    @api.get("/v1/runs/{run_id}/heatmap", tags=["figures"], response_model=Heatmap, responses=refused)
-    async def heatmap(request: Request, run_id: RunId, asked: Annotated[HeatmapParameters, Query()]) -> Response:
-        """A statistic of a metric over two dimensions of the traffic, with the n of each cell."""
-        return await _compute(service, request, run_id, asked, views.surface)
+        return await service.viewed(request, run_id, asked, views.percentiles)
 
     @api.get("/v1/runs/{run_id}/timeline", tags=["figures"], response_model=Timeline, responses=refused)
     async def timeline(request: Request, run_id: RunId, asked: Annotated[TimelineParameters, Query()]) -> Response:
         """P50 and P95 of a metric, and requests and failures, over the run."""
-        return await _compute(service, request, run_id, asked, views.timeline)
-
-
-async def _compute(service: Service, request: Request, run_id: str, asked: Parameters, view: Any) -> Response:
-    """`view(run_id, reader, asked)`, kept under the checked parameters, so that spelling makes no difference."""
-    question = f"{view.__name__} {asked.model_dump_json()}"
-
-    async def ask(folder: RunFolder) -> BaseModel:
-        answer: BaseModel = await service.compute(folder, question, lambda reader: view(run_id, reader, asked))
-        return answer
-
-    return await service.answer(request, run_id, ask)
+        return await service.viewed(request, run_id, asked, views.timeline)

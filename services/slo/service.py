@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Awaitable, Callable
 from functools import partial
+from typing import TypeVar
 
 import duckdb
 from fastapi import Request, Response
@@ -21,6 +22,8 @@ from services.slo.answers import Answers, Value
 from services.slo.problems import UnsettledRunError
 from services.slo.readers import Readers
 from services.slo.store import RunFolder, RunStore
+
+Parameters = TypeVar("Parameters", bound=BaseModel)
 
 
 class Service:
@@ -56,6 +59,25 @@ class Service:
         if _holds(request, tag):
             return Response(status_code=304, headers=_headers(tag))
         return Response((await view(folder)).model_dump_json(), media_type="application/json", headers=_headers(tag))
+
+    async def viewed(
+        self,
+        request: Request,
+        run_id: str,
+        asked: Parameters,
+        view: Callable[[str, RunReader, Parameters], BaseModel],
+    ) -> Response:
+        """`view(run_id, reader, asked)`, kept under the checked parameters: spelling makes no difference.
+
+        Raises:
+            UnknownRunError, InputError, RunError.
+        """
+        question = f"{request.url.path} {asked.model_dump_json()}"
+
+        async def ask(folder: RunFolder) -> BaseModel:
+            return await self.compute(folder, question, lambda reader: view(run_id, reader, asked))
+
+        return await self.answer(request, run_id, ask)
 
     def _report(self, folder: RunFolder, phase: Phase, reader: RunReader) -> Report:
         return summarize(reader, self.slo_of(folder), phase=phase)

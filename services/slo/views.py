@@ -13,10 +13,8 @@ from cliffwatch.records.schema import Outcome, Phase
 from cliffwatch.report import plots
 from cliffwatch.report.summary import Report
 from cliffwatch.stats import sample_needs
-from cliffwatch.surface.grid import heatmap
 from services.slo.models import (
     Attainment,
-    Heatmap,
     Outcomes,
     Percentile,
     Percentiles,
@@ -25,7 +23,7 @@ from services.slo.models import (
     RunRows,
     Timeline,
 )
-from services.slo.parameters import HeatmapParameters, MetricParameters, TimelineParameters, label
+from services.slo.parameters import MetricParameters, TimelineParameters, label
 from services.slo.store import ListedRun
 
 NO_DATA = "no data yet"
@@ -113,9 +111,9 @@ def percentiles(run_id: str, reader: RunReader, asked: MetricParameters) -> Perc
         unit=FIGURES[asked.metric].unit,
         phase=asked.phase,
         n=n,
-        mean=_known(mean),
-        least=_known(least),
-        greatest=_known(greatest),
+        mean=known(mean),
+        least=known(least),
+        greatest=known(greatest),
         percentiles=[_percentile(p, value, n) for p, value in zip(LEVELS, values or [None] * len(LEVELS), strict=True)],
         note=None if n else NO_DATA,
     )
@@ -123,33 +121,7 @@ def percentiles(run_id: str, reader: RunReader, asked: MetricParameters) -> Perc
 
 def _percentile(p: float, value: float | None, n: int) -> Percentile:
     needs = sample_needs(p)
-    return Percentile(p=p, value=_known(value) if n >= needs.shown else None, few=n < needs.sure)
-
-
-def surface(run_id: str, reader: RunReader, asked: HeatmapParameters) -> Heatmap:
-    """The heatmap's grid. Raises InputError where statistic and threshold do not go together."""
-    grid = heatmap(
-        reader, asked.metric, asked.statistic, asked.rows, asked.columns, asked.phase, threshold=asked.threshold
-    )
-    return Heatmap(
-        run=run_id,
-        metric=asked.metric,
-        label=label(asked.metric),
-        unit=grid.unit,
-        statistic=asked.statistic,
-        phase=asked.phase,
-        row_name=asked.rows.replace("_", " "),
-        row_edges=list(grid.row_edges),
-        row_labels=list(plots.row_labels(grid)),
-        column_name=asked.columns,
-        column_labels=[str(value) for value in grid.column_values],
-        values=[[_known(cell.value) for cell in row] for row in grid.cells],
-        counts=[[cell.n for cell in row] for row in grid.cells],
-        few=[[cell.few for cell in row] for row in grid.cells],
-        n=grid.n,
-        unplaced=grid.unplaced,
-        note=None if grid.n else NO_DATA,
-    )
+    return Percentile(p=p, value=known(value) if n >= needs.shown else None, few=n < needs.sure)
 
 
 def timeline(run_id: str, reader: RunReader, asked: TimelineParameters) -> Timeline:
@@ -165,8 +137,8 @@ def timeline(run_id: str, reader: RunReader, asked: TimelineParameters) -> Timel
         phase=asked.phase,
         width_s=found.bin_s if bins else None,
         start_s=[one.start_s for one in bins],
-        p50=[_known(one.p50.value) for one in bins],
-        p95=[_known(one.p95.value) for one in bins],
+        p50=[known(one.p50.value) for one in bins],
+        p95=[known(one.p95.value) for one in bins],
         counts=[one.p50.n for one in bins],
         requests=[one.n for one in bins],
         failed=[one.failed for one in bins],
@@ -184,5 +156,6 @@ def tally(reader: RunReader) -> dict[tuple[str, str], int]:
     return empty | {(phase, outcome): count for phase, outcome, count in found}
 
 
-def _known(value: float | None) -> float | None:
+def known(value: float | None) -> float | None:
+    """A finite value, or null."""
     return value if value is not None and math.isfinite(value) else None

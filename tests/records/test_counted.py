@@ -57,8 +57,8 @@ def test_input_lengths_fall_into_the_rows_of_the_heatmap(tmp_path) -> None:
     texts = [octave_text(length.bit_length()) for length in lengths]
     for length, text in zip(lengths, texts, strict=True):
         low, high = map(int, text.split("-"))
-        row = max(edge for edge in grid.row_edges if edge <= length)
-        assert low <= length <= high and (row == low or row == grid.row_edges[-1])
+        row = max(edge for edge in grid.rows.edges if edge <= length)
+        assert low <= length <= high and (row == low or row == grid.rows.edges[-1])
     assert octave_text(0) == "0"
 
 

@@ -20,7 +20,8 @@ from cliffwatch.records.manifest import RunState
 from cliffwatch.records.parquet import table_of, write_shard
 from cliffwatch.records.reader import RunReader
 from cliffwatch.records.schema import Outcome, Phase, RequestRow
-from cliffwatch.surface.grid import HALF_OCTAVES_FROM, Grid, heatmap
+from cliffwatch.surface.bins import HALF_OCTAVES_FROM
+from cliffwatch.surface.grid import Grid, heatmap
 from tests.records.synthetic import SyntheticRun, make_manifest, make_row, make_run
 
 
@@ -42,9 +43,9 @@ def test_cells_equal_numpy(run: SyntheticRun, statistic: str) -> None:
     ttft = (table["first_token_ns"].to_numpy() - table["sent_ns"].to_numpy()) / 1e9
     grid = heatmap(RunReader(run.dir), "ttft_s", statistic)
     assert (grid.n, grid.unplaced, grid.unit) == (len(ttft), 0, "s")
-    for r, (low, high) in enumerate(pairwise(grid.row_edges)):
-        for c, value in enumerate(grid.column_values):
-            last = r == len(grid.row_edges) - 2
+    for r, (low, high) in enumerate(pairwise(grid.rows.edges)):
+        for c, value in enumerate(grid.columns.keys):
+            last = r == len(grid.rows.edges) - 2
             inside = (tokens >= low) & ((tokens <= high) if last else (tokens < high)) & (batch == value)
             cell, sample = grid.cells[r][c], ttft[inside]
             assert cell.n == sample.size
@@ -54,7 +55,7 @@ def test_cells_equal_numpy(run: SyntheticRun, statistic: str) -> None:
                 assert cell.value == pytest.approx(wanted, rel=1e-9)
 
 
-def counts_of(lengths: list[int], copies: int) -> Grid:
+def counts_of(lengths: list[int], copies: int, row_bins: str = "auto") -> Grid:
     """The grid of `copies` requests of each length."""
     table = table_of([make_row(i, input_tokens=length) for i, length in enumerate(lengths)])
     with duckdb.connect() as connection:
@@ -62,7 +63,7 @@ def counts_of(lengths: list[int], copies: int) -> Grid:
         connection.execute(
             f"CREATE VIEW requests AS SELECT {view_columns()} FROM stored, range({copies})"  # noqa: S608
         )
-        return heatmap(connection, "ttft_s", "count")
+        return heatmap(connection, "ttft_s", "count", row_bins=row_bins)
 
 
 LENGTHS = [1024, 1448, 1449, 2047, 2048, 4096]
@@ -70,38 +71,50 @@ LENGTHS = [1024, 1448, 1449, 2047, 2048, 4096]
 
 def test_edges_are_octaves_with_the_greatest_value_in_the_last_bin() -> None:
     grid = counts_of(LENGTHS, 1)
-    assert grid.row_edges == (1024, 2048, 4096)
+    assert grid.rows.edges == (1024, 2048, 4096)
     assert [row[0].n for row in grid.cells] == [4, 2]
 
 
 def test_edges_are_half_octaves_where_the_run_has_requests_for_them() -> None:
-    grid = counts_of(LENGTHS, 1000)
+    grid = counts_of(LENGTHS, 1000, "log:2")
     # 2^10.5 = 1448.15 and 2^11.5 = 2896.31, so the first whole numbers of those bins are 1449 and 2897.
-    assert grid.row_edges == (1024, 1449, 2048, 2897, 4096)
+    assert grid.rows.edges == (1024, 1449, 2048, 2897, 4096)
     assert [row[0].n for row in grid.cells] == [2000, 2000, 1000, 1000]
 
 
 def test_rows_become_finer_at_a_stated_number_of_requests() -> None:
-    assert len(counts_of([1024, 1500, 2000, 2047], HALF_OCTAVES_FROM // 4 - 1).cells) == 1
-    assert len(counts_of([1024, 1500, 2000, 2047], HALF_OCTAVES_FROM // 4).cells) == 2
+    lengths = list(range(1024, 2024, 50))
+    assert len(counts_of(lengths, HALF_OCTAVES_FROM // 20 - 1).cells) == 1
+    assert len(counts_of(lengths, HALF_OCTAVES_FROM // 20).cells) == 2
+
+
+def test_a_few_lengths_that_repeat_are_rows_as_they_are() -> None:
+    """32k is no row with 16k then; the same lengths once each, or a seventeenth one, are binned."""
+    lengths = [512 * 2**k for k in range(7)]
+    grid = counts_of(lengths, 2)
+    assert (grid.rows.scale, grid.rows.keys, grid.rows.edges) == ("values", tuple(lengths), ())
+    assert grid.rows.labels == ("512", "1k", "2k", "4k", "8k", "16k", "32k")
+    assert grid.rows.spans[0] == (512, 513)
+    assert counts_of(lengths, 1).rows.scale == "log"
+    assert counts_of([*lengths, *range(600, 610)], 2).rows.scale == "log"
 
 
 def test_requests_of_another_phase_make_no_rows_finer(tmp_path: Path) -> None:
     rows = HALF_OCTAVES_FROM + 20  # 1 % of them are warm-up, so that too few are judged
     reader = RunReader(make_run(tmp_path / "run", rows, gaps=False).dir)
     every, judged = (heatmap(reader, "ttft_s", "count", phase=phase) for phase in ("all", "measured"))
-    assert len(every.row_edges) > len(judged.row_edges)
-    assert set(judged.row_edges[1:-1]) < set(every.row_edges)
+    assert len(every.rows.edges) > len(judged.rows.edges)
+    assert set(judged.rows.edges[1:-1]) < set(every.rows.edges)
 
 
 def test_a_longer_prompt_of_another_phase_gives_the_longest_no_row_of_its_own(tmp_path: Path) -> None:
     judged = [make_row(i, input_tokens=length) for i, length in enumerate([16_384, 20_000, 32_768])]
     reader = reader_of(tmp_path / "run", *judged, make_row(9, input_tokens=65_536, phase=Phase.WARMUP))
     measured = heatmap(reader, "ttft_s", "count")
-    assert measured.row_edges == (16_384, 32_768)
+    assert measured.rows.edges == (16_384, 32_768)
     assert [row[0].n for row in measured.cells] == [3]
     every = heatmap(reader, "ttft_s", "count", phase="all")  # here something is longer, so 32k begins a row
-    assert every.row_edges == (16_384, 32_768, 65_536)
+    assert every.rows.edges == (16_384, 32_768, 65_536)
     assert [row[0].n for row in every.cells] == [2, 2]
 
 
@@ -118,21 +131,21 @@ def test_a_longer_prompt_of_another_phase_gives_the_longest_no_row_of_its_own(tm
 def test_one_length_is_one_row(tokens: int, octave: tuple[int, int], half: tuple[int, int]) -> None:
     for copies, edges in ((1, octave), (HALF_OCTAVES_FROM, half)):
         grid = counts_of([tokens], copies)
-        assert grid.row_edges == edges
+        assert grid.rows.edges == edges
         assert [row[0].n for row in grid.cells] == [copies]
 
 
-@pytest.mark.parametrize("copies", [1, HALF_OCTAVES_FROM])
+@pytest.mark.parametrize("bins", ["log", "log:2"])
 @settings(max_examples=25, deadline=None)
 @given(lengths=st.lists(st.integers(1, 50_000), min_size=1, max_size=20))
-def test_every_request_is_in_the_row_that_its_edges_say(copies: int, lengths: list[int]) -> None:
-    grid = counts_of(lengths, copies)
-    edges = grid.row_edges
+def test_every_request_is_in_the_row_that_its_edges_say(bins: str, lengths: list[int]) -> None:
+    grid = counts_of(lengths, 3, bins)
+    edges = grid.rows.edges
     last = len(grid.cells) - 1
     for r, row in enumerate(grid.cells):
         inside = [x for x in lengths if edges[r] <= x < edges[r + 1] or (r == last and x == edges[r + 1])]
-        assert row[0].n == len(inside) * copies
-    assert grid.n == len(lengths) * copies
+        assert row[0].n == len(inside) * 3
+    assert grid.n == len(lengths) * 3
     assert all(low < high for low, high in pairwise(edges))
 
 
@@ -189,13 +202,13 @@ def test_attainment_counts_failures_that_are_known_to_be_late(tmp_path: Path) ->
 
 def test_columns_may_be_words(run: SyntheticRun) -> None:
     grid = heatmap(RunReader(run.dir), "itl_s", "p50", columns="cache")
-    assert grid.column_values == ("none", "prefix")
+    assert grid.columns.keys == ("none", "prefix")
 
 
 def test_a_run_without_rows_is_an_empty_grid(tmp_path: Path) -> None:
     live = make_run(tmp_path / "run", 0, state=RunState.RUNNING)
     grid = heatmap(RunReader(live.dir), "ttft_s", "p95")
-    assert (grid.row_edges, grid.column_values, grid.cells, grid.n) == ((), (), (), 0)
+    assert (grid.rows.edges, grid.columns.keys, grid.cells, grid.n) == ((), (), (), 0)
 
 
 def test_takes_a_connection_too(run: SyntheticRun) -> None:
@@ -210,7 +223,12 @@ def test_takes_a_connection_too(run: SyntheticRun) -> None:
         ({"metric": "ttft"}, "metric"),
         ({"metric": "1; DROP VIEW requests"}, "metric"),
         ({"statistic": "p42"}, "statistic"),
-        ({"rows": "batch"}, "rows"),
+        ({"rows": "batch"}, "rows, columns"),
+        ({"row_bins": "octaves"}, "row_bins"),
+        ({"row_bins": "log:0"}, "row_bins"),
+        ({"row_bins": "linear:nan"}, "row_bins"),
+        ({"row_bins": "linear:1"}, "row_bins"),  # thousands of rows
+        ({"columns": "cache", "column_bins": "log"}, "column_bins"),
         ({"columns": "outcome"}, "columns"),
         ({"phase": "hot"}, "phase"),
         ({"threshold": 1.0}, "threshold"),

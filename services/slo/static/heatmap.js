@@ -18,9 +18,9 @@ export function showHeatmap(answer, objectives) {
   cliffwatch.heatmap(fresh, {
     caption: `${words(answer.statistic)} of ${answer.label}, ${plural(answer.n, "request")} of the ${answer.phase} phase`
       + (answer.insteadOf ? ` (most cells have too few for a ${answer.insteadOf} yet)` : ""),
-    corner: `${answer.row_name.replace(" tokens", "")} ↓ ${answer.column_name} →`,
-    rows: answer.row_labels, columns: answer.column_labels, unit: unit(),
-    thresholds: answer.unit === "s" && answer.row_name === "input tokens" ? strictest(objectives, answer.row_edges) : null,
+    corner: `${answer.rows.words.replace(" tokens", "")} ↓ ${answer.columns.words} →`,
+    rows: answer.rows.labels, columns: answer.columns.labels, unit: unit(),
+    thresholds: answer.unit === "s" && answer.rows.name === "input_tokens" ? strictest(objectives, answer.rows.spans) : null,
     cells: answer.values.map((row, r) => row.map((value, c) => ({ value, n: answer.counts[r][c], few: answer.few[r][c] }))),
   });
   asGrid(fresh.querySelector("table"));
@@ -35,10 +35,10 @@ const written = (value) => cliffwatch.byUnit[unit()](value);
 const words = (statistic) => (/^p\d/.test(statistic) ? statistic.toUpperCase() : statistic);
 
 /** For each row the lowest threshold of the objectives that hold for all lengths in it; null where there is none. */
-function strictest(objectives, edges) {
+function strictest(objectives, spans) {
   const covers = (bucket, low, high) => !bucket || (bucket.min <= low && (bucket.max === null || high - 1 <= bucket.max));
-  return edges.slice(1).map((high, row) => {
-    const held = objectives.filter((one) => covers(one.input_tokens, edges[row], high)).map((one) => one.threshold_s);
+  return spans.map(([low, high]) => {
+    const held = objectives.filter((one) => covers(one.input_tokens, low, high)).map((one) => one.threshold_s);
     return held.length ? Math.min(...held) : null;
   });
 }
@@ -49,7 +49,7 @@ const MISS_STEPS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5];
 function asGrid(table) {
   if (!table) return;
   table.setAttribute("role", "grid");
-  table.style.setProperty("--columns", shown.column_labels.length);
+  table.style.setProperty("--columns", shown.columns.labels.length);
   table.querySelectorAll("tbody tr").forEach((row, r) => row.querySelectorAll("td").forEach((cell, c) => {
     cell.setAttribute("role", "gridcell");
     cell.setAttribute("aria-label", `${sentence(r, c)}${"over" in cell.dataset ? ", over the objective" : ""}`);
@@ -61,7 +61,7 @@ function asGrid(table) {
 
 function sentence(r, c) {
   const value = shown.values[r][c];
-  const place = `${shown.row_name} ${shown.row_labels[r]}, ${shown.column_name} ${shown.column_labels[c]}`;
+  const place = `${shown.rows.words} ${shown.rows.labels[r]}, ${shown.columns.words} ${shown.columns.labels[c]}`;
   const n = shown.counts[r][c];
   if (value === null) return `${place}: ${n ? `too few requests to show, n ${count(n)}` : "no requests"}`;
   return `${place}: ${words(shown.statistic)} ${written(value)}, n ${count(n)}${shown.few[r][c] ? ", few samples" : ""}`;
@@ -104,8 +104,8 @@ export function watchHeatmap() {
     if (!step || !cell || event.altKey || event.metaKey) return;
     event.preventDefault();
     const clamp = (value, count_) => Math.min(count_ - 1, Math.max(0, value));
-    const r = clamp(Number(cell.dataset.r) + step[0], shown.row_labels.length);
-    const c = clamp(Number(cell.dataset.c) + step[1], shown.column_labels.length);
+    const r = clamp(Number(cell.dataset.r) + step[0], shown.rows.labels.length);
+    const c = clamp(Number(cell.dataset.c) + step[1], shown.columns.labels.length);
     box.querySelector(`td[data-r="${r}"][data-c="${c}"]`).focus();
   });
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -116,10 +115,10 @@ def test_heatmap_cells_equal_numpy(client: TestClient, run: SyntheticRun) -> Non
     answer = get(client, "/v1/runs/closed/heatmap?metric=ttft_user_s&statistic=p50")
     rows = measured(run.table)
     known = ~np.isnan(rows["ttft_user_s"])
-    edges = answer["row_edges"]
-    for r, (low, high) in enumerate(pairwise(edges)):
-        last = r == len(edges) - 2
-        for c, batch in enumerate(answer["column_labels"]):
+    spans = answer["rows"]["spans"]
+    for r, (low, high) in enumerate(spans):
+        last = r == len(spans) - 1
+        for c, batch in enumerate(answer["columns"]["keys"]):
             inside = (rows["input_tokens"] >= low) & (
                 (rows["input_tokens"] <= high) if last else (rows["input_tokens"] < high)
             )

@@ -72,6 +72,16 @@ def test_no_link_leads_out_of_the_folder(root: Path, client: TestClient, tmp_pat
         ("heatmap?statistic=p42", "statistic", "p50, "),
         ("heatmap?rows=outcome", "rows", "input_tokens"),
         ("heatmap?columns=error", "columns", "batch"),
+        ("heatmap?rows=batch", "rows, columns", None),
+        ("heatmap?row_bins=octaves", "row_bins", "auto, values"),
+        ("heatmaps?facet=tokens", "facet", "input_tokens"),
+        ("heatmap/cell?row=1024", "column", None),
+        ("heatmap/cell?row=1000&column=1", "row", "a key of input_tokens"),
+        ("heatmap/cell?row=1024&column=one", "column", "a key of batch"),
+        ("heatmap/cell?row=1e999&column=1", "row", "a key of input_tokens"),
+        ("heatmap/cell?row=1024&column=1&limit=201", "limit", "200"),
+        ("requests/999999/cell", "request_id", "as the cells list them"),
+        ("requests/-1/cell", "request_id", None),
         ("heatmap?threshold=abc", "threshold", None),
         ("heatmap?statistic=attainment&threshold=inf", "threshold", None),
         ("heatmap?statistic=attainment", "threshold", None),
@@ -188,7 +198,7 @@ def test_static_files_stay_in_their_folder(client: TestClient, path: str) -> Non
 
 
 def test_an_unexpected_error_is_a_problem_too(root: Path, run: SyntheticRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("services.slo.views.heatmap", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("services.slo.grid_views.RowsSource", lambda _: 1 / 0)
     with TestClient(create_app(RunStore(root)), raise_server_exceptions=False) as client:
         problem = refused(client, "/v1/runs/closed/heatmap", 500)
     assert "division" not in problem["detail"]
