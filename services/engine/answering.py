@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
 
-from services.engine.answers import Envelope, Frames
+from services.engine.answers import Ended, Envelope, Frames
 from services.engine.http import Connection
 from services.engine.requests import Job
 from services.engine.scheduler import Sequence
@@ -92,7 +91,7 @@ class Answer:
     def add(self, choice: Choice) -> None:
         """Take a choice in, before any token comes."""
         if self.job.stream:
-            choice.frames = Frames(self.envelope, choice.index)
+            choice.frames = self.envelope.wire.frames(self.envelope, choice.index)
         self.choices.append(choice)
         self.remaining += 1
 
@@ -108,7 +107,7 @@ class Answer:
             return last
         if not self.roles_sent:
             self.roles_sent = True
-            self.out += [self.envelope.role_frame(other.index) for other in self.choices]
+            self.out += [self.envelope.wire.role_frame(self.envelope, other.index) for other in self.choices]
         text = ENCODED[choice.position]
         choice.position = (choice.position + choice.stride) % COUNT
         if last or self.job.continuous_usage or choice.ending.characters is not None:
@@ -127,13 +126,14 @@ class Answer:
             return
         if self.job.stream:
             if self.job.include_usage:
-                self.out.append(self.envelope.usage_frame(self.prompt_tokens, self.completion_tokens))
+                usage = self.prompt_tokens, self.completion_tokens
+                self.out.append(self.envelope.wire.usage_frame(self.envelope, *usage))
             self.out.append(self.envelope.end())
             self.connection.write(b"".join(self.out))
             self.connection.finish()
         else:
-            body = self.envelope.whole(self._whole_choices(), self.prompt_tokens, self.completion_tokens)
-            self.connection.respond(200, body)
+            whole = self.envelope.wire.whole(self.envelope, self._ended(), self.prompt_tokens)
+            self.connection.respond(200, whole)
 
     def _special(self, choice: Choice, frames: Frames, text: bytes, last: bool) -> bytes:
         ending = choice.ending
@@ -147,11 +147,11 @@ class Answer:
             finish_reason=ending.reason if last else None,
             stop_reason=ending.stop if last else None,
             usage=(prompt_tokens, choice.sent) if self.job.continuous_usage else None,
-            fingerprint=None if self.remaining or self.job.include_usage else self.envelope.fingerprint,
+            closes=not (self.remaining or self.job.include_usage),
         )
 
-    def _whole_choices(self) -> list[dict[str, Any]]:
+    def _ended(self) -> list[Ended]:
         return [
-            self.envelope.whole_choice(choice.index, choice.whole_text(), choice.ending.reason, choice.ending.stop)
+            Ended(choice.index, choice.whole_text(), choice.ending.reason, choice.ending.stop, choice.sent)
             for choice in self.choices
         ]

@@ -10,6 +10,8 @@ import uvloop
 
 from cliffwatch.errors import InputError
 from cliffwatch.units import parse_tokens
+from services.engine.faces import FACES, face_named
+from services.engine.faces.face import Face
 from services.engine.profile import DEFAULT_PROFILE, load_profile
 from services.engine.server import Settings, serve
 
@@ -30,6 +32,10 @@ def engine(
     prefix_caching: bool = typer.Option(True, help="Share the cache of equal prompt beginnings."),
     seed: int = typer.Option(0, help="Seed of the answers' texts."),
     replica: str = typer.Option("", help="Name of this replica; every answer says it in the header X-Served-By."),
+    face: str = typer.Option("vllm", help="The server it looks like: " + ", ".join(FACES) + "."),
+    engine_version: str = typer.Option(
+        "", help="The version that the face speaks (such as 0.11); its usual one unless given."
+    ),
     api_key: str = typer.Option(
         "", envvar="CLIFFWATCH_ENGINE_API_KEY", help="Bearer token that /v1 asks for.", show_envvar=True
     ),
@@ -51,6 +57,8 @@ def engine(
         seed=seed,
         api_key=api_key,
         replica=replica,
+        face=face_named(face),
+        version=engine_version,
     )
     uvloop.run(serve(settings, lambda address: typer.echo(f"engine: {address} model {settings.model}")))
 
@@ -68,6 +76,8 @@ def _settings(
     seed: int,
     api_key: str,
     replica: str,
+    face: Face,
+    version: str,
 ) -> Settings:
     """Options checked against the profile. Raises InputError."""
     profile = load_profile(profile_name)
@@ -97,4 +107,6 @@ def _settings(
         seed=seed,
         api_key=api_key or None,
         replica=replica,
+        face=face,
+        version=face.spoken(version),
     )

@@ -1,8 +1,9 @@
-"""Answers to requests that cannot be served, in the words and shapes of vLLM."""
+"""Answers to requests that cannot be served: vLLM's words, in the shape of each face."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from http import HTTPStatus
 
 import msgspec
@@ -12,18 +13,34 @@ _JSON_BYTE = re.compile(r"\(byte (?P<byte>\d+)\)")
 
 
 class RequestFault(Exception):  # noqa: N818  it is an answer, not a failure of the program
-    """A request is refused: `status`, and the body that says why."""
+    """A request is refused with `status`; a face makes the body that says why. `kind` is the status's phrase."""
 
     def __init__(self, status: int, message: str, *, kind: str | None = None, param: str | None = None) -> None:
         super().__init__(message)
         self.status = status
-        self.body = fault_body(status, message, kind=kind, param=param)
+        self.message = message
+        self.kind = kind or HTTPStatus(status).phrase
+        self.param = param
 
 
-def fault_body(status: int, message: str, *, kind: str | None = None, param: str | None = None) -> bytes:
-    """An error object as JSON; `kind` is the phrase of the status unless given."""
-    error = {"message": message, "type": kind or HTTPStatus(status).phrase, "param": param, "code": status}
+FaultBody = Callable[[RequestFault], bytes]
+
+
+def flat_body(fault: RequestFault) -> bytes:
+    """An error as one flat object."""
+    error = {"message": fault.message, "type": fault.kind, "param": fault.param, "code": fault.status}
+    return msgspec.json.encode({"object": "error", **error})
+
+
+def nested_body(fault: RequestFault) -> bytes:
+    """An error as an object within an object."""
+    error = {"message": fault.message, "type": fault.kind, "param": fault.param, "code": fault.status}
     return msgspec.json.encode({"error": error})
+
+
+def bare_body(fault: RequestFault) -> bytes:
+    """An error as its words alone."""
+    return msgspec.json.encode({"error": fault.message})
 
 
 def bad_value(name: str, rule: str, value: object) -> RequestFault:

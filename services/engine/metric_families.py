@@ -1,45 +1,120 @@
-"""The metric families of vLLM 0.33 that the stand-in exposes: names, types, labels, bucket edges, and help.
+"""Metric families as a face shows them: what the catalog knows of an engine's metrics, and what feeds each of them.
 
-Names, labels and edges are those of vLLM's own `/metrics`; `tests/services/engine` compares them with a recorded one.
+Names, types, labels, bucket edges and the versions that have them stand in the catalog (`cliffwatch.engines`) alone; a
+face adds which of the engine's neutral quantities each family takes.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
 
-REQUEST_LATENCY = (
-    0.3, 0.5, 0.8, 1.0, 1.5, 2.0, 2.5, 5.0, 10.0, 15.0, 20.0, 30.0, 40.0, 50.0, 60.0,
-    120.0, 240.0, 480.0, 960.0, 1920.0, 7680.0,
-)  # fmt: skip
-FIRST_TOKEN = (
-    0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0, 20.0, 40.0, 80.0,
-    160.0, 640.0, 2560.0,
-)  # fmt: skip
-INTER_TOKEN = (
-    0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0, 20.0, 40.0, 80.0,
-)  # fmt: skip
-ITERATION_TOKENS = (1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
-PARAMS_N = (1, 2, 5, 10, 20)
-PREEMPTIONS = (1, 2, 3, 4, 5, 10, 20)
-HTTP_FINE = (
-    0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5, 7.5, 10, 30, 60,
-)  # fmt: skip
-HTTP_COARSE = (0.1, 0.5, 1)
+from cliffwatch.engines.catalog import Engine, Metric, version_key
 
-ENGINE = ("model_name", "engine")
-CACHE_CONFIG = ("block_size", "cache_dtype", "enable_prefix_caching", "kv_cache_size_tokens", "num_gpu_blocks")
-REQUEST_TOKENS = "1-2-5 up to the model's length"
+Quantity = Literal[
+    # in the course of a request, each as it happens
+    "lookup_tokens", "found_tokens", "prompt_tokens", "computed_tokens", "cached_tokens", "generated_tokens",
+    "preemptions", "cancelled", "ttft_s", "itl_s",
+    # of a finished request; tags: reason, streaming
+    "finished", "e2e_s", "queue_s", "prefill_s", "decode_s", "inference_s", "tpot_s", "answer_prompt_tokens",
+    "answer_cached_tokens", "answer_computed_tokens", "answer_tokens", "answer_preemptions", "answer_choices",
+    "answer_max_tokens",
+    # of a step
+    "steps", "step_tokens",
+    # of the HTTP server; tags: handler, method, status (200), group (2xx)
+    "http_started", "http_ended", "http_s", "http_request_bytes", "http_response_bytes",
+    # how things stand when they are asked for
+    "config", "awake", "running", "waiting", "prefilling", "decoding", "max_sequences", "kv_usage", "kv_used_blocks",
+    "kv_free_blocks", "kv_blocks", "kv_used_tokens", "kv_tokens", "block_tokens", "hit_rate", "tokens_per_s",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """A quantity that a family takes.
+
+    Attributes:
+        labels: values of the family's own labels, in their order; `{tag}` is the observation's tag of that name.
+        scale: from the quantity's unit to the metric's.
+        zeros: whether observations of 0 are taken.
+    """
+
+    quantity: Quantity
+    labels: tuple[str, ...] = ()
+    scale: float = 1.0
+    zeros: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    """How a face shows one metric of the catalog.
+
+    Attributes:
+        feeds: what it takes; nothing feeds a metric that the stand-in has no cause for, and it stays 0.
+        preset: label values of series that are there from the start; one without labels always is.
+        base: which of the face's labels it carries; None is all of them.
+        own: its own labels where they are not those of the catalog.
+    """
+
+    feeds: tuple[Feed, ...] = ()
+    preset: tuple[tuple[str, ...], ...] = ()
+    base: tuple[str, ...] | None = None
+    own: tuple[str, ...] | None = None
+
+
+Shows = Mapping[str, Show]
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """One metric family; `name` is without `_total`. `edges` may name a list that depends on the model."""
+    """One family as exposed; `name` as in the catalog, so that a counter's may end in `_total`."""
 
     name: str
     kind: str
     help: str
-    labels: tuple[str, ...] = ENGINE
-    edges: tuple[float, ...] | str = ()
+    base: dict[str, str]
+    own: tuple[str, ...]
+    edges: tuple[float, ...] = ()
+    feeds: tuple[Feed, ...] = ()
+    preset: tuple[tuple[str, ...], ...] = field(default=())
+
+
+def families(
+    engine: Engine, version: str, shows: Shows, labels: Mapping[str, str], max_model_len: int
+) -> tuple[Family, ...]:
+    """What an engine of that version exposes by itself, in the catalog's order; metrics without a `Show` are left out.
+
+    Args:
+        labels: the face's labels with their values; those that the version has not yet are left out.
+        max_model_len: token histograms without edges in the catalog have edges up to it.
+    """
+    late = {change.label for change in engine.label_changes if not change.in_version(version)}
+    base = {label: value for label, value in labels.items() if label not in late}
+    found = []
+    for metric in engine.metrics:
+        show = shows.get(metric.name)
+        if show is None or not metric.in_version(version) or _hidden(metric, version):
+            continue
+        kept = () if metric.own_labels else tuple(base) if show.base is None else show.base
+        edges = engine.edges_of(metric, version) or request_token_edges(max_model_len)
+        found.append(
+            Family(
+                name=metric.name,
+                kind=metric.type,
+                help=metric.means,
+                base={label: base[label] for label in kept if label in base},
+                own=metric.labels if show.own is None else show.own,
+                edges=edges if metric.type == "histogram" else (),
+                feeds=show.feeds,
+                preset=show.preset,
+            )
+        )
+    return tuple(found)
+
+
+def _hidden(metric: Metric, version: str) -> bool:
+    return metric.hidden is not None and version_key(version) >= version_key(metric.hidden)
 
 
 def request_token_edges(max_model_len: int) -> tuple[float, ...]:
@@ -52,79 +127,3 @@ def request_token_edges(max_model_len: int) -> tuple[float, ...]:
                 return tuple(edges)
             edges.append(float(digit * power))
         power *= 10
-
-
-def _latency(name: str, text: str, edges: tuple[float, ...] = REQUEST_LATENCY) -> Family:
-    return Family(f"vllm:{name}_seconds", "histogram", text, edges=edges)
-
-
-def _tokens(name: str, text: str) -> Family:
-    return Family(f"vllm:{name}", "histogram", text, edges=REQUEST_TOKENS)
-
-
-FAMILIES: tuple[Family, ...] = (
-    Family("vllm:num_requests_running", "gauge", "Number of requests in model execution batches."),
-    Family("vllm:num_requests_waiting", "gauge", "Number of requests waiting to be processed."),
-    Family(
-        "vllm:num_requests_waiting_by_reason",
-        "gauge",
-        "Number of requests waiting to be processed, by reason.",
-        (*ENGINE, "reason"),
-    ),
-    Family("vllm:engine_sleep_state", "gauge", "Engine sleep state.", (*ENGINE, "sleep_state")),
-    Family("vllm:kv_cache_usage_perc", "gauge", "KV-cache usage. 1 means 100 percent usage."),
-    Family("vllm:prefix_cache_queries", "counter", "Prefix cache queries, in tokens."),
-    Family("vllm:prefix_cache_hits", "counter", "Prefix cache hits, in tokens."),
-    Family("vllm:external_prefix_cache_queries", "counter", "Queries of a cache of other engines, in tokens."),
-    Family("vllm:external_prefix_cache_hits", "counter", "Hits in a cache of other engines, in tokens."),
-    Family("vllm:mm_cache_queries", "counter", "Queries of the multi-modal cache, in items."),
-    Family("vllm:mm_cache_hits", "counter", "Hits in the multi-modal cache, in items."),
-    Family("vllm:num_preemptions", "counter", "Preemptions by the engine."),
-    Family("vllm:prompt_tokens", "counter", "Prefill tokens processed."),
-    Family("vllm:prompt_tokens_by_source", "counter", "Prompt tokens by their source.", (*ENGINE, "source")),
-    Family("vllm:prompt_tokens_cached", "counter", "Prompt tokens found in a cache."),
-    Family(
-        "vllm:prompt_tokens_cached_by_source", "counter", "Cached prompt tokens by their source.", (*ENGINE, "source")
-    ),
-    Family("vllm:generation_tokens", "counter", "Generation tokens processed."),
-    Family("vllm:request_success", "counter", "Finished requests, by reason.", (*ENGINE, "finished_reason")),
-    Family("vllm:admission_rejections", "counter", "Refusals by a queue limit.", ("model_name", "reason")),
-    _tokens("request_prompt_tokens", "Prefill tokens of a request."),
-    _tokens("request_generation_tokens", "Generation tokens of a request."),
-    Family("vllm:iteration_tokens_total", "histogram", "Tokens per engine step.", edges=ITERATION_TOKENS),
-    _tokens("request_max_num_generation_tokens", "Most generation tokens among a request's answers."),
-    Family("vllm:request_params_n", "histogram", "The n request parameter.", edges=PARAMS_N),
-    _tokens("request_params_max_tokens", "The max_tokens request parameter."),
-    _latency("time_to_first_token", "Time to first token in seconds.", FIRST_TOKEN),
-    _latency("inter_token_latency", "Inter-token latency in seconds.", INTER_TOKEN),
-    _latency("request_time_per_output_token", "Time per output token of a request, in seconds.", INTER_TOKEN),
-    _latency("e2e_request_latency", "End-to-end request latency in seconds."),
-    _latency("request_queue_time", "Time a request waited."),
-    _latency("request_inference_time", "Time a request ran."),
-    _latency("request_prefill_time", "Time a request's prefill took."),
-    _latency("request_decode_time", "Time a request's decode took."),
-    Family("vllm:request_num_preemptions", "histogram", "Times a request was preempted.", edges=PREEMPTIONS),
-    _tokens("request_prefill_kv_computed_tokens", "Prompt tokens computed, cached ones left out."),
-    Family("vllm:cache_config_info", "gauge", "The cache as configured.", ("engine", *CACHE_CONFIG)),
-    Family("http_requests", "counter", "Requests by method, status and handler.", ("handler", "status", "method")),
-    Family("http_request_size_bytes", "summary", "Content length of requests by handler.", ("handler",)),
-    Family("http_response_size_bytes", "summary", "Content length of answers by handler.", ("handler",)),
-    Family("http_request_duration_highr_seconds", "histogram", "Latency with many buckets.", (), HTTP_FINE),
-    Family(
-        "http_request_duration_seconds",
-        "histogram",
-        "Latency with few buckets, by handler.",
-        ("handler", "method"),
-        HTTP_COARSE,
-    ),
-)
-
-# Children that exist from the start, as in the real engine; others appear when they are first counted.
-PRESET: dict[str, tuple[tuple[str, ...], ...]] = {
-    "vllm:num_requests_waiting_by_reason": (("capacity",), ("deferred",)),
-    "vllm:engine_sleep_state": (("awake",), ("weights_offloaded",), ("discard_all",)),
-    "vllm:prompt_tokens_by_source": (("local_compute",), ("local_cache_hit",), ("external_kv_transfer",)),
-    "vllm:prompt_tokens_cached_by_source": (("device",), ("host",), ("p2p",), ("disk",), ("external_unspecified",)),
-    "vllm:admission_rejections": (("max_num_queued_reqs",), ("max_num_queued_tokens",)),
-    "vllm:request_success": (("stop",), ("length",), ("abort",), ("error",), ("repetition",)),
-}

@@ -1,4 +1,4 @@
-"""What the engine did, counted, and its `/metrics` text.
+"""What the engine did, counted in a face's metric families, and their text.
 
 Counting is a list index and an addition (a stream's chunk has 50 µs in all); prometheus_client's own counters take a
 lock and a mutex-guarded value each, so it is used for what it does best: the exposition, built at scrape time from
@@ -9,30 +9,76 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol
 
 from prometheus_client import CollectorRegistry, GCCollector, Metric, PlatformCollector, ProcessCollector
-from prometheus_client.exposition import generate_latest
 from prometheus_client.utils import floatToGoString
 
-from services.engine.metric_families import FAMILIES, PRESET, REQUEST_TOKENS, Family, request_token_edges
+from services.engine.metric_families import Family, Feed, Quantity
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+Tags = Mapping[str, str]
+NO_TAGS: Tags = {}
 
 
-@dataclass(slots=True)
-class Value:
-    """A counter, a gauge, or a summary's count and sum."""
+class Child(Protocol):
+    """The series of one set of label values."""
 
-    value: float = 0.0
-    count: int = 0
-    created_s: float = field(default_factory=time.time)
+    created_s: float
 
-    def add(self, amount: float = 1.0) -> None:
-        """Count `amount`."""
-        self.value += amount
-        self.count += 1
+    def observe(self, value: float, times: int = 1) -> None:
+        """Take a value, `times` over."""
+
+    def samples(self) -> Iterator[tuple[str, dict[str, str], float]]:
+        """(ending of the name, further labels, value) of each sample."""
+
+
+class Counter:
+    """A running sum."""
+
+    __slots__ = ("created_s", "total")
+
+    def __init__(self) -> None:
+        self.total = 0.0
+        self.created_s = time.time()
+
+    def observe(self, value: float, times: int = 1) -> None:
+        """Add `value`, `times` over."""
+        self.total += value * times
+
+    def samples(self) -> Iterator[tuple[str, dict[str, str], float]]:
+        """The sum."""
+        yield "", {}, self.total
+
+
+class Gauge(Counter):
+    """The last value."""
+
+    __slots__ = ()
+
+    def observe(self, value: float, times: int = 1) -> None:  # noqa: ARG002  the same call for every child
+        """Take `value` in place of the one before."""
+        self.total = value
+
+
+class Summary(Counter):
+    """A count and a sum, without quantiles."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def observe(self, value: float, times: int = 1) -> None:
+        """Count `value`, `times` over."""
+        self.total += value * times
+        self.count += times
+
+    def samples(self) -> Iterator[tuple[str, dict[str, str], float]]:
+        """Count and sum."""
+        yield "_count", {}, self.count
+        yield "_sum", {}, self.total
 
 
 class Histogram:
@@ -51,69 +97,14 @@ class Histogram:
         self.counts[bisect_left(self.edges, value)] += times
         self.total += value * times
 
-
-Child = Value | Histogram
-
-
-class Metrics:
-    """All families; a child is found by its family's name and the labels beyond the engine's own."""
-
-    def __init__(self, model_name: str, max_model_len: int) -> None:
-        self._base = {"engine": "0", "model_name": model_name}
-        self._token_edges = request_token_edges(max_model_len)
-        self._families = {family.name: family for family in FAMILIES}
-        self._children: dict[str, dict[tuple[str, ...], Child]] = {family.name: {} for family in FAMILIES}
-        for family in FAMILIES:
-            for labels in PRESET.get(family.name, ((),) if not _own_labels(family) else ()):
-                self._child(family.name, labels)
-        self.value("vllm:engine_sleep_state", "awake").value = 1.0
-        self._registry = CollectorRegistry()
-        GCCollector(registry=self._registry)
-        PlatformCollector(registry=self._registry)
-        ProcessCollector(registry=self._registry)
-        self._registry.register(self)
-
-    def value(self, name: str, *labels: str) -> Value:
-        """The counter, gauge or summary of that name and label values; made on first use."""
-        child = self._child(name, labels)
-        assert isinstance(child, Value)  # noqa: S101  the families table says so
-        return child
-
-    def histogram(self, name: str, *labels: str) -> Histogram:
-        """The histogram of that name and label values; made on first use."""
-        child = self._child(name, labels)
-        assert isinstance(child, Histogram)  # noqa: S101  the families table says so
-        return child
-
-    def expose(self) -> bytes:
-        """The text that `/metrics` answers with; names keep their colons."""
-        return generate_latest(self._registry, escaping="allow-utf-8")
-
-    def collect(self) -> Iterator[Metric]:
-        """Families with their samples, for prometheus_client."""
-        for name, children in self._children.items():
-            family = self._families[name]
-            metric = Metric(name, family.help, family.kind)
-            own = _own_labels(family)
-            for values, child in children.items():
-                labels = {key: value for key, value in self._base.items() if key in family.labels}
-                labels |= zip(own, values, strict=True)
-                _add_samples(metric, family, dict(sorted(labels.items())), child)
-            yield metric
-
-    def _child(self, name: str, labels: tuple[str, ...]) -> Child:
-        children = self._children[name]
-        child = children.get(labels)
-        if child is None:
-            family = self._families[name]
-            edges = self._token_edges if family.edges == REQUEST_TOKENS else family.edges
-            assert not isinstance(edges, str)  # noqa: S101  only the one name exists
-            child = children[labels] = Histogram(edges) if family.kind == "histogram" else Value()
-        return child
-
-
-def _own_labels(family: Family) -> tuple[str, ...]:
-    return tuple(label for label in family.labels if label not in ("model_name", "engine"))
+    def samples(self) -> Iterator[tuple[str, dict[str, str], float]]:
+        """Cumulative buckets, count and sum."""
+        running = 0
+        for edge, count in zip((*self.edges, float("inf")), self.counts, strict=True):
+            running += count
+            yield "_bucket", {"le": _edge_text(edge)}, running
+        yield "_count", {}, running
+        yield "_sum", {}, self.total
 
 
 def _edge_text(edge: float) -> str:
@@ -121,19 +112,85 @@ def _edge_text(edge: float) -> str:
     return str(floatToGoString(edge))  # type: ignore[no-untyped-call]  # the library has no annotations there
 
 
-def _add_samples(metric: Metric, family: Family, labels: dict[str, str], child: Child) -> None:
-    name = family.name
-    if isinstance(child, Histogram):
-        running = 0
-        for edge, count in zip((*child.edges, float("inf")), child.counts, strict=True):
-            running += count
-            metric.add_sample(f"{name}_bucket", {**labels, "le": _edge_text(edge)}, running)
-        metric.add_sample(f"{name}_count", labels, running)
-        metric.add_sample(f"{name}_sum", labels, child.total)
-    elif family.kind == "summary":
-        metric.add_sample(f"{name}_count", labels, child.count)
-        metric.add_sample(f"{name}_sum", labels, child.value)
-    else:
-        metric.add_sample(f"{name}_total" if family.kind == "counter" else name, labels, child.value)
-    if family.kind != "gauge":
-        metric.add_sample(f"{name}_created", labels, child.created_s)
+_PLAIN = {"counter": Counter, "gauge": Gauge, "summary": Summary}
+
+
+class _Tap:
+    """A family at one of its feeds: the series is known beforehand, or told by the observation's tags."""
+
+    __slots__ = ("_family", "_feed", "_fixed", "_series")
+
+    def __init__(self, series: Series, feed: Feed) -> None:
+        self._series = series
+        self._feed = feed
+        tagged = any(label.startswith("{") for label in feed.labels)
+        self._fixed = None if tagged else series.child(feed.labels)
+
+    def take(self, value: float, times: int, tags: Tags) -> None:
+        feed = self._feed
+        if not value and not feed.zeros:
+            return
+        child = self._fixed or self._series.child(tuple(label.format_map(tags) for label in feed.labels))
+        child.observe(value * feed.scale, times)
+
+
+class Series:
+    """The series of one family, by the values of its own labels."""
+
+    def __init__(self, family: Family) -> None:
+        self.family = family
+        self.children: dict[tuple[str, ...], Child] = {}
+        for labels in family.preset or (() if family.own else ((),)):
+            self.child(labels)
+
+    def child(self, labels: tuple[str, ...]) -> Child:
+        """The series of these label values; made on first use."""
+        child = self.children.get(labels)
+        if child is None:
+            kind = self.family.kind
+            child = self.children[labels] = Histogram(self.family.edges) if kind == "histogram" else _PLAIN[kind]()
+        return child
+
+
+class Metrics:
+    """A face's families, fed by what the engine observes.
+
+    Args:
+        created: whether each series says when it began, as the Python client does in one process.
+        process: whether the families of the process itself are among them.
+    """
+
+    def __init__(self, families: Sequence[Family], *, created: bool, process: bool) -> None:
+        self._created = created
+        self.series = [Series(family) for family in families]
+        self._taps: dict[str, list[_Tap]] = {}
+        for series in self.series:
+            for feed in series.family.feeds:
+                self._taps.setdefault(feed.quantity, []).append(_Tap(series, feed))
+        self.registry = CollectorRegistry()
+        if process:
+            GCCollector(registry=self.registry)
+            PlatformCollector(registry=self.registry)
+            ProcessCollector(registry=self.registry)
+        self.registry.register(self)
+
+    def observe(self, quantity: Quantity, value: float = 1.0, times: int = 1, tags: Tags = NO_TAGS) -> None:
+        """Hand a value, `times` over, to every family that takes the quantity."""
+        for tap in self._taps.get(quantity, ()):
+            tap.take(value, times, tags)
+
+    def collect(self) -> Iterator[Metric]:
+        """Families with their samples, for prometheus_client."""
+        for series in self.series:
+            family = series.family
+            if not series.children:
+                continue
+            bare = family.name.removesuffix("_total") if family.kind == "counter" else family.name
+            metric = Metric(bare, family.help, family.kind)
+            for values, child in series.children.items():
+                labels = dict(sorted({**family.base, **dict(zip(family.own, values, strict=True))}.items()))
+                for ending, more, value in child.samples():
+                    metric.add_sample(family.name + ending, {**labels, **more}, value)
+                if self._created and family.kind != "gauge":
+                    metric.add_sample(f"{bare}_created", labels, child.created_s)
+            yield metric

@@ -11,13 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from cliffwatch.errors import InputError, UnreachableError
-from services.engine import faults
 from services.engine.clock import ScaledClock
 from services.engine.core import Core
 from services.engine.engine import CATCH_UP_S, Engine
+from services.engine.faces.face import Face
 from services.engine.http import IDLE_S, Connection
 from services.engine.kv_cache import KvCache
 from services.engine.metrics import Metrics
+from services.engine.observing import Observer
 from services.engine.profile import Profile
 from services.engine.scheduler import Limits, Scheduler
 from services.engine.service import Identity, Service
@@ -41,18 +42,25 @@ class Settings:
     api_key: str | None
     prefix_caching: bool
     replica: str
+    face: Face
+    version: str
 
 
-def build_engine(settings: Settings) -> Engine:
+def build_engine(settings: Settings, metrics: Metrics) -> Engine:
     """The engine of these settings, on the running event loop."""
     profile = settings.profile
     kv = KvCache(profile.limits.kv_cache_tokens // BLOCK_TOKENS, sharing=settings.prefix_caching)
     scheduler = Scheduler(Limits(profile.limits.token_budget, settings.max_num_seqs), kv, profile.step_time)
     core = Core(scheduler, profile.intake, max_lag_s=CATCH_UP_S * settings.speed)
-    metrics = Metrics(settings.model, settings.max_model_len)
-    config = (BLOCK_TOKENS, "auto", kv.sharing, kv.capacity_blocks * BLOCK_TOKENS, kv.capacity_blocks)
-    metrics.value("vllm:cache_config_info", *map(str, config)).value = 1.0
-    return Engine(scheduler, core, ScaledClock(settings.speed), metrics)
+    config = {
+        "block_size": BLOCK_TOKENS,
+        "cache_dtype": "auto",
+        "enable_prefix_caching": kv.sharing,
+        "kv_cache_size_tokens": kv.capacity_blocks * BLOCK_TOKENS,
+        "num_gpu_blocks": kv.capacity_blocks,
+    }
+    metrics.observe("config", tags={key: str(value) for key, value in config.items()})
+    return Engine(scheduler, core, ScaledClock(settings.speed), Observer(metrics, scheduler))
 
 
 async def serve(settings: Settings, announce: Callable[[str], None]) -> None:
@@ -64,19 +72,22 @@ async def serve(settings: Settings, announce: Callable[[str], None]) -> None:
     """
     loop = asyncio.get_running_loop()
     listener = listen(settings.host, settings.port)
-    engine = build_engine(settings)
+    face = settings.face
+    metrics = face.metrics(settings.version, settings.model, settings.max_model_len)
+    engine = build_engine(settings, metrics)
     identity = Identity(
         settings.model,
         settings.max_model_len,
         settings.profile.name,
         settings.seed,
         settings.api_key,
+        settings.version,
         settings.replica,
     )
-    service = Service(identity, engine)
+    service = Service(identity, engine, face, metrics, face.routes(settings.version, settings.model))
     connections: set[Connection] = set()
     server = await loop.create_server(
-        lambda: Connection(service.handle, faults.fault_body, connections), sock=listener, backlog=1024
+        lambda: Connection(service.handle, service.refusal, connections), sock=listener, backlog=1024
     )
     ended = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -36,6 +36,9 @@ def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
         (("--max-model-len", "1000k"), "--max-model-len: is out of range; got 1024000"),
         (("--host", "no.such.host.invalid"), "--host: cannot be resolved"),
         (("--port", "99999"), "--port"),
+        (("--face", "ollama"), "--face: is no face of the engine; got 'ollama'; allowed: vllm"),
+        (("--engine-version", "0.40"), "--engine-version: is no version of vLLM that is known; got '0.40'"),
+        (("--engine-version", "new"), "allowed: from 0.6, before 0.34"),
     ],
 )
 def test_wrong_options_are_named(command: Command, options: tuple[str, ...], words: str) -> None:

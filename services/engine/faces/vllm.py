@@ -1,0 +1,185 @@
+"""vLLM's server. Each version exposes those of the metrics that it has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cliffwatch.engines.catalog import version_key
+from services.engine.answers import Ended, Envelope, OpenAiWire, compact
+from services.engine.faces import openai
+from services.engine.faces.exposing import always_text, as_accepted
+from services.engine.faces.face import Face, Routes
+from services.engine.faults import FaultBody, flat_body, nested_body
+from services.engine.http import Connection, Request
+from services.engine.metric_families import Feed, Show, Shows
+
+CACHE_CONFIG = ("block_size", "cache_dtype", "enable_prefix_caching", "kv_cache_size_tokens", "num_gpu_blocks")
+NESTED_SINCE = "0.10.1"  # errors were flat objects before
+REASONS = ("stop", "length", "abort", "error", "repetition")
+NOTHING = Show()
+
+
+def _one(feed: Feed) -> Show:
+    return Show((feed,))
+
+
+def _each(*values: str) -> tuple[tuple[str, ...], ...]:
+    return tuple((value,) for value in values)
+
+
+SHOWS: Shows = {
+    "vllm:num_requests_running": _one(Feed("running")),
+    "vllm:num_requests_waiting": _one(Feed("waiting")),
+    "vllm:num_requests_waiting_by_reason": Show((Feed("waiting", ("capacity",)),), _each("capacity", "deferred")),
+    "vllm:num_requests_swapped": NOTHING,
+    "vllm:cpu_cache_usage_perc": NOTHING,
+    "vllm:kv_cache_usage_perc": _one(Feed("kv_usage")),
+    "vllm:gpu_cache_usage_perc": _one(Feed("kv_usage")),
+    "vllm:engine_sleep_state": Show((Feed("awake", ("awake",)),), _each("awake", "weights_offloaded", "discard_all")),
+    "vllm:prefix_cache_queries_total": _one(Feed("lookup_tokens")),
+    "vllm:prefix_cache_hits_total": _one(Feed("found_tokens")),
+    "vllm:gpu_prefix_cache_queries_total": _one(Feed("lookup_tokens")),
+    "vllm:gpu_prefix_cache_hits_total": _one(Feed("found_tokens")),
+    "vllm:external_prefix_cache_queries_total": NOTHING,
+    "vllm:external_prefix_cache_hits_total": NOTHING,
+    "vllm:mm_cache_queries_total": NOTHING,
+    "vllm:mm_cache_hits_total": NOTHING,
+    "vllm:num_preemptions_total": _one(Feed("preemptions")),
+    "vllm:prompt_tokens_total": _one(Feed("prompt_tokens")),
+    "vllm:prompt_tokens_by_source_total": Show(
+        (Feed("computed_tokens", ("local_compute",)), Feed("cached_tokens", ("local_cache_hit",))),
+        _each("local_compute", "local_cache_hit", "external_kv_transfer"),
+    ),
+    "vllm:prompt_tokens_cached_total": _one(Feed("cached_tokens")),
+    "vllm:prompt_tokens_cached_by_source_total": Show(
+        (Feed("cached_tokens", ("device",)),), _each("device", "host", "p2p", "disk", "external_unspecified")
+    ),
+    "vllm:prompt_tokens_recomputed_total": NOTHING,
+    "vllm:generation_tokens_total": _one(Feed("generated_tokens")),
+    "vllm:request_success_total": Show((Feed("finished", ("{reason}",)),), _each(*REASONS)),
+    "vllm:admission_rejections_total": Show(
+        (), _each("max_num_queued_reqs", "max_num_queued_tokens"), base=("model_name",)
+    ),
+    "vllm:request_prompt_tokens": _one(Feed("answer_prompt_tokens")),
+    "vllm:request_generation_tokens": _one(Feed("answer_tokens")),
+    "vllm:request_max_num_generation_tokens": _one(Feed("answer_tokens")),
+    "vllm:request_params_n": _one(Feed("answer_choices")),
+    "vllm:request_params_max_tokens": _one(Feed("answer_max_tokens")),
+    "vllm:request_prefill_kv_computed_tokens": _one(Feed("answer_computed_tokens")),
+    "vllm:request_num_preemptions": _one(Feed("answer_preemptions")),
+    "vllm:iteration_tokens_total": _one(Feed("step_tokens")),
+    "vllm:time_to_first_token_seconds": _one(Feed("ttft_s")),
+    "vllm:inter_token_latency_seconds": _one(Feed("itl_s")),
+    "vllm:time_per_output_token_seconds": _one(Feed("itl_s")),
+    "vllm:request_time_per_output_token_seconds": _one(Feed("tpot_s")),
+    "vllm:e2e_request_latency_seconds": _one(Feed("e2e_s")),
+    "vllm:request_queue_time_seconds": _one(Feed("queue_s")),
+    "vllm:request_inference_time_seconds": _one(Feed("inference_s")),
+    "vllm:request_prefill_time_seconds": _one(Feed("prefill_s")),
+    "vllm:request_decode_time_seconds": _one(Feed("decode_s")),
+    "vllm:cache_config_info": Show(
+        (Feed("config", tuple(f"{{{label}}}" for label in CACHE_CONFIG)),), base=("engine",), own=CACHE_CONFIG
+    ),
+    "http_requests_total": _one(Feed("http_ended", ("{handler}", "{group}", "{method}"))),
+    "http_request_size_bytes": _one(Feed("http_request_bytes", ("{handler}",))),
+    "http_response_size_bytes": _one(Feed("http_response_bytes", ("{handler}",))),
+    "http_request_duration_highr_seconds": _one(Feed("http_s")),
+    "http_request_duration_seconds": _one(Feed("http_s", ("{handler}", "{method}"))),
+}
+
+_CHOICE_NULLS = {"prompt_logprobs": None, "prompt_token_ids": None, "routed_experts": None}
+_MESSAGE_NULLS = {"refusal": None, "annotations": None, "audio": None, "function_call": None, "reasoning": None}
+
+
+def _tail(chat: bool, finish_reason: str, stop_reason: str) -> str:
+    if not chat:
+        return (
+            f'","logprobs":null,"finish_reason":{finish_reason},"stop_reason":{stop_reason},'
+            '"prompt_token_ids":null,"token_ids":null}'
+        )
+    stop = "" if finish_reason == "null" else f'"stop_reason":{stop_reason},'
+    return f'"}},"logprobs":null,"finish_reason":{finish_reason},{stop}"token_ids":null}}'
+
+
+def _usage(prompt_tokens: int, completion_tokens: int) -> dict[str, Any]:
+    return {
+        "prompt_tokens": prompt_tokens,
+        "total_tokens": prompt_tokens + completion_tokens,
+        "completion_tokens": completion_tokens,
+    }
+
+
+def _choice(chat: bool, ended: Ended) -> dict[str, Any]:
+    ending = {
+        "logprobs": None, "finish_reason": ended.finish_reason, "stop_reason": ended.stop_reason, "token_ids": None,
+    }  # fmt: skip
+    if chat:
+        message = {"role": "assistant", "content": ended.text, **_MESSAGE_NULLS}
+        return {"index": ended.index, "message": message, **ending, "routed_experts": None}
+    return {"index": ended.index, "text": ended.text, **ending, **_CHOICE_NULLS}
+
+
+def _body(envelope: Envelope, usage: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "service_tier": None,
+        "system_fingerprint": envelope.fingerprint,
+        "usage": {**usage, "prompt_tokens_details": None, "completion_tokens_details": None},
+        **({"prompt_logprobs": None, "prompt_token_ids": None, "prompt_text": None} if envelope.chat else {}),
+        "kv_transfer_params": None,
+        "ec_transfer_params": None,
+        "metrics": None,
+    }
+
+
+WIRE = OpenAiWire(
+    prefixes=("cmpl-", "chatcmpl-"),
+    chat_delta='{"content":"',
+    tails=_tail,
+    role_choice='{"index":{index},"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}',
+    role_extras=',"prompt_token_ids":null,"prompt_text":null',
+    no_usage=("", ""),
+    usage=_usage,
+    closing=lambda fingerprint: f',"system_fingerprint":{compact(fingerprint)}',
+    choice=_choice,
+    body=_body,
+)
+
+
+def _fault_body(version: str) -> FaultBody:
+    return nested_body if version_key(version) >= version_key(NESTED_SINCE) else flat_body
+
+
+def _mounted(service: Any, connection: Connection, request: Request) -> None:
+    """The same metrics at another path, where names lose their colons for clients that cannot read them."""
+    service.engine.observer.stand()
+    body, kind = as_accepted(service.metrics, request.headers.get("accept", ""))
+    connection.respond(200, body, content_type=kind)
+
+
+def _routes(version: str, model: str) -> Routes:  # noqa: ARG001
+    return {
+        "/v1/completions": {"POST": openai.completions},
+        "/v1/chat/completions": {"POST": openai.chat},
+        "/v1/models": {"GET": openai.models("vllm", {"parent": None, "permission": []})},
+        "/tokenize": {"POST": openai.tokenize},
+        "/metrics": {"GET": openai.metrics},
+        "/metrics/": {"GET": _mounted},
+        "/version": {"GET": openai.version},
+        "/health": {"GET": openai.empty},
+        "/ping": {"GET": openai.empty, "POST": openai.empty},
+    }
+
+
+FACE = Face(
+    name="vllm",
+    version="0.33.0",
+    shows=SHOWS,
+    labels={"model_name": "{model}", "engine": "0"},
+    wire=WIRE,
+    fault_body=_fault_body,
+    routes=_routes,
+    expose=always_text,
+    created=True,
+    process=True,
+    uncounted=frozenset({"/metrics", "/metrics/", "/health", "/ping", "/version"}),
+)
