@@ -153,8 +153,17 @@ class MetricItem(Answer):
     help: str
 
 
+class DimensionItem(Answer):
+    """One dimension of a request."""
+
+    name: str = Field(description="As the parameters `rows`, `columns` and `facet` take it.")
+    unit: str = Field(description="Empty for words.")
+    help: str
+
+
 class Choices(Answer):
-    """What `metric` and `statistic` may be."""
+    """What `metric`, `statistic` and the sides of a heatmap may be."""
 
     metrics: list[MetricItem]
+    dimensions: list[DimensionItem]
     statistics: list[str] = Field(description="`attainment` needs a `threshold`.")

@@ -11,6 +11,7 @@ from prometheus_client import exposition
 from cliffwatch import __version__
 from cliffwatch.records.figures import FIGURES
 from cliffwatch.surface.cells import STATISTICS
+from cliffwatch.surface.dimensions import DIMENSIONS
 from services.slo import views
 from services.slo.engine_side import EngineSides, add_engine
 from services.slo.grid_routes import add_grids
@@ -20,6 +21,7 @@ from services.slo.metrics import ServiceMetrics, gather
 from services.slo.models import (
     Attainment,
     Choices,
+    DimensionItem,
     Health,
     MetricItem,
     Outcomes,
@@ -78,11 +80,12 @@ def _add_service(api: APIRouter, service: Service, metrics: ServiceMetrics, watc
 
     @api.get("/v1/metrics", tags=["service"], responses=refusals(422))
     async def choices(_asked: Annotated[NoParameters, Query()]) -> Choices:
-        """The metrics and statistics that can be asked for."""
+        """The metrics, statistics and dimensions that can be asked for."""
         items = [
             MetricItem(name=name, label=label(name), unit=one.unit, help=one.help) for name, one in FIGURES.items()
         ]
-        return Choices(metrics=items, statistics=list(STATISTICS))
+        sides = [DimensionItem(name=name, unit=one.unit, help=one.help) for name, one in DIMENSIONS.items()]
+        return Choices(metrics=items, dimensions=sides, statistics=list(STATISTICS))
 
 
 def _add_runs(api: APIRouter, service: Service) -> None:

@@ -179,7 +179,7 @@ def test_heatmap_is_walked_with_arrow_keys(browser: Browser, service: Server) ->
     page = open_page(browser, f"{service.url}/#run=closed").page
     expect(page.locator("#heatmap td").first).to_be_visible()
     assert page.locator('#heatmap td[tabindex="0"]').count() == 1
-    page.locator("#statistic").focus()
+    page.locator("#columns").focus()
     page.keyboard.press("Tab")
     place = "[document.activeElement.dataset.r, document.activeElement.dataset.c]"
     assert page.evaluate(place) == ["0", "0"]
@@ -190,6 +190,49 @@ def test_heatmap_is_walked_with_arrow_keys(browser: Browser, service: Server) ->
     assert ", batch 1: " in page.locator("#readout").inner_text()
     outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
     assert outline == "solid"
+    page.close()
+
+
+def test_a_cell_opens_its_requests_by_keyboard_and_closes_again(
+    browser: Browser, service: Server, run: SyntheticRun
+) -> None:
+    look = open_page(browser, f"{service.url}/#run=closed", width=390)
+    page, cell = look.page, look.page.locator('#heatmap td[data-r="1"][data-c="1"]')
+    expect(cell).to_be_visible()
+    expect(page.locator("#cell")).to_be_hidden()
+    cell.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#cell-title")).to_be_focused()
+    expect(page.locator("#cell-title")).to_have_text("Requests of input tokens 2k–4k, batch 2")
+    table = run.table
+    inside = (
+        (table["input_tokens"].to_numpy() >= 2048) & (table["input_tokens"].to_numpy() < 4096)
+        & (table["batch"].to_numpy() == 2) & (np.array(table["phase"].to_pylist()) == "measured")
+    )  # fmt: skip
+    ttft = (np.array(table["first_token_ns"].to_pylist(), float) - table["intended_ns"].to_numpy()) / 1e9
+    slowest = table["request_id"].to_numpy()[inside][np.argsort(-np.nan_to_num(ttft[inside], nan=-1.0), kind="stable")]
+    ids = page.locator("#cell tbody th")
+    assert [int(text) for text in ids.all_inner_texts()] == slowest[:20].tolist()
+    page.get_by_role("button", name="Faster").click()
+    expect(ids.first).to_have_text(str(slowest[20]))
+    assert "row=2048&column=2&offset=20" in page.url
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.locator("#cell-title").press("Escape")
+    expect(page.locator("#cell")).to_be_hidden()
+    expect(cell).to_be_focused()
+    assert look.said == []
+    page.close()
+
+
+def test_other_sides_may_be_chosen(browser: Browser, service: Server) -> None:
+    page = open_page(browser, f"{service.url}/#run=closed&row=2048&column=2").page
+    expect(page.locator("#cell tbody th")).to_have_count(20)
+    page.locator("#columns").select_option("concurrency")
+    expect(page.locator("#heatmap thead")).to_contain_text("concurrency")
+    expect(page.locator("#cell")).to_be_hidden()  # it was no cell of this one
+    page.locator("#rows").select_option("concurrency")  # changes places with the columns
+    expect(page.locator("#columns")).to_have_value("input_tokens")
+    expect(page.locator("#heatmap thead")).to_contain_text("input")
     page.close()
 
 

@@ -1,6 +1,7 @@
 /* The heatmap as a grid that can be walked with the arrow keys; the line under it reads out the cell in hand. */
 
 import { byId, node, show } from "./dom.js";
+import * as place from "./place.js";
 import { count, plural } from "./words.js";
 
 let shown = null;
@@ -48,12 +49,14 @@ const MISS_STEPS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5];
 
 function asGrid(table) {
   if (!table) return;
+  const open = place.read();
   table.setAttribute("role", "grid");
   table.style.setProperty("--columns", shown.columns.labels.length);
   table.querySelectorAll("tbody tr").forEach((row, r) => row.querySelectorAll("td").forEach((cell, c) => {
     cell.setAttribute("role", "gridcell");
     cell.setAttribute("aria-label", `${sentence(r, c)}${"over" in cell.dataset ? ", over the objective" : ""}`);
     Object.assign(cell.dataset, { r, c });
+    cell.setAttribute("aria-selected", String(shown.rows.keys[r] === open.row && shown.columns.keys[c] === open.column));
     const value = shown.values[r][c];
     if (isShare() && value !== null) cell.dataset.heat = MISS_STEPS.filter((step) => 1 - value > step).length;
   }));
@@ -61,10 +64,12 @@ function asGrid(table) {
 
 function sentence(r, c) {
   const value = shown.values[r][c];
-  const place = `${shown.rows.words} ${shown.rows.labels[r]}, ${shown.columns.words} ${shown.columns.labels[c]}`;
+  const where = `${shown.rows.words} ${shown.rows.labels[r]}, ${shown.columns.words} ${shown.columns.labels[c]}`;
   const n = shown.counts[r][c];
-  if (value === null) return `${place}: ${n ? `too few requests to show, n ${count(n)}` : "no requests"}`;
-  return `${place}: ${words(shown.statistic)} ${written(value)}, n ${count(n)}${shown.few[r][c] ? ", few samples" : ""}`;
+  if (value === null) return `${where}: ${n ? `too few requests to show, n ${count(n)}` : "no requests"}`;
+  const [low, high] = [shown.lows[r][c], shown.highs[r][c]];
+  const interval = low === null ? "" : ` (95 % interval ${written(low)} to ${written(high)})`;
+  return `${where}: ${words(shown.statistic)} ${written(value)}${interval}, n ${count(n)}${shown.few[r][c] ? ", few samples" : ""}`;
 }
 
 function readOut(cell) {
@@ -77,12 +82,16 @@ function rest() {
   if (!known.length) return "";
   const [low, high] = [Math.min(...known), Math.max(...known)].map(written);
   const colour = isShare() ? "The colour deepens with the share of misses" : `Colour runs from ${low} to ${high} on a log scale`;
-  return `${colour}; † and a dashed edge mark few samples${byId("heatmap").querySelector("[data-over]") ? ", ▲ is over the objective" : ""}. Point at a cell, or walk the grid with the arrow keys.`;
+  return `${colour}; † and a dashed edge mark few samples${byId("heatmap").querySelector("[data-over]") ? ", ▲ is over the objective" : ""}. Point at a cell, or walk the grid with the arrow keys; press one to see its requests.`;
 }
 
 /** One cell is in the tab order: the one that had the focus last. */
 function keepOneTabStop(box, chosen = box.querySelector('td[tabindex="0"]') ?? box.querySelector("td")) {
   for (const cell of box.querySelectorAll("td")) cell.tabIndex = cell === chosen ? 0 : -1;
+}
+
+function openCell({ dataset: { r, c } }) {
+  if (shown.counts[r][c]) place.go({ ...place.CLOSED, row: shown.rows.keys[r], column: shown.columns.keys[c] });
 }
 
 const STEPS = {
@@ -98,9 +107,14 @@ export function watchHeatmap() {
   box.addEventListener("focusout", () => readOut(null));
   box.addEventListener("pointerover", (event) => { const cell = cellOf(event); if (cell) readOut(cell); });
   box.addEventListener("pointerleave", () => readOut(box.querySelector("td:focus")));
+  box.addEventListener("click", (event) => { const cell = cellOf(event); if (cell) openCell(cell); });
   box.addEventListener("keydown", (event) => {
     const step = STEPS[event.key];
     const cell = cellOf(event);
+    if (cell && (event.key === "Enter" || event.key === " ")) {
+      event.preventDefault();
+      return openCell(cell);
+    }
     if (!step || !cell || event.altKey || event.metaKey) return;
     event.preventDefault();
     const clamp = (value, count_) => Math.min(count_ - 1, Math.max(0, value));

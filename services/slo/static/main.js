@@ -2,6 +2,7 @@
 
 import * as api from "./api.js";
 import { showAttainment } from "./attainment.js";
+import { PAGE, showCell, watchCell } from "./cell.js";
 import { byId, node, show } from "./dom.js";
 import { showEngine } from "./engine.js";
 import { showFacts } from "./facts.js";
@@ -41,15 +42,15 @@ async function showAll(isCurrent) {
   const list = await api.runs();
   if (!isCurrent()) return false;
   if (!place.read().run && list.runs.length) place.go({ run: list.runs[0].id }, { replace: true });
-  const { run: id, metric, statistic } = place.read();
-  const threshold = statistic === "attainment" ? place.read().threshold || DEFAULT_THRESHOLD : "";
+  const here = place.read();
+  const { run: id, metric } = here;
   showRuns(list, id);
   const known = list.runs.find((run) => run.id === id);
   if (!id) return message(noRuns());
   if (!known && list.runs.length === list.total) return message(noSuchRun(id));
   if (known?.state === "damaged") return message([node("h1", {}, `${id} is damaged`), node("p", {}, known.problem)]);
-  const [run, attainment, heatmap, timeline, outcomes, engine] = await Promise.all([
-    api.detail(id), tried(api.attainment(id)), tried(grid(id, metric, statistic, threshold)), tried(api.timeline(id, metric)), tried(api.outcomes(id)), tried(api.engine(id)),
+  const [run, attainment, heatmap, timeline, outcomes, engine, cell] = await Promise.all([
+    api.detail(id), tried(api.attainment(id)), tried(grid(here)), tried(api.timeline(id, metric)), tried(api.outcomes(id)), tried(api.engine(id)), tried(cellOf(here)),
   ]);
   if (!isCurrent()) return false;
   message(null);
@@ -58,6 +59,7 @@ async function showAll(isCurrent) {
   part("attainment", attainment, showAttainment);
   const objectives = (attainment.answer?.judgement?.objectives ?? []).filter((one) => one.figure === metric);
   part("heatmap", heatmap, (answer) => showHeatmap(answer, objectives));
+  part("cell", cell, (answer) => showCell(answer, heatmap.answer));
   part("timeline", timeline, (answer) => showTimeline(answer, objectives.filter((one) => !one.input_tokens).map((one) => one.threshold_s)));
   part("outcomes", outcomes, showOutcomes);
   part("engine", engine, showEngine);
@@ -67,12 +69,18 @@ async function showAll(isCurrent) {
 }
 
 /** The heatmap; `auto` is P95, or P50 as long as most cells have too few requests for a P95. */
-async function grid(id, metric, statistic, threshold) {
-  if (statistic !== "auto") return api.heatmap(id, metric, statistic, threshold);
-  const p95 = await api.heatmap(id, metric, "p95");
+async function grid({ run: id, metric, statistic, threshold, rows, columns }) {
+  const ask = (chosen) => api.heatmap(id, { metric, statistic: chosen, rows, columns, ...(chosen === "attainment" && { threshold: threshold || DEFAULT_THRESHOLD }) });
+  if (statistic !== "auto") return ask(statistic);
+  const p95 = await ask("p95");
   const held = p95.counts.flat().filter((n) => n > 0).length;
   const shown = p95.values.flat().filter((value) => value !== null).length;
-  return shown * 2 >= held ? p95 : { ...await api.heatmap(id, metric, "p50"), insteadOf: "P95" };
+  return shown * 2 >= held ? p95 : { ...await ask("p50"), insteadOf: "P95" };
+}
+
+/** The requests of the cell that is open; null where none is. */
+async function cellOf({ run: id, metric, rows, columns, row, column, offset }) {
+  return row && column ? api.cell(id, { metric, rows, columns, row, column, offset: offset || "0", limit: PAGE }) : null;
 }
 
 /** An answer, or the refusal of this part alone; an unreachable service is thrown on. */
@@ -115,31 +123,42 @@ function refusal({ problem }) {
   const where = [file, field].filter(Boolean).join(", ");
   const found = [value && `Found ${value}.`, allowed && `Allowed: ${allowed}.`].filter(Boolean).join(" ");
   return [node("p", {}, [where, detail].filter(Boolean).join(": ")), found ? node("p", { class: "soft small" }, found) : "",
-    node("p", {}, node("a", { href: place.href({ metric: "", statistic: "", threshold: "" }) }, "Show the run with the usual choices"))];
+    node("p", {}, node("a", { href: place.href({ metric: "", statistic: "", threshold: "", rows: "", columns: "", ...place.CLOSED }) }, "Show the run with the usual choices"))];
 }
 
 // ---- controls ----------------------------------------------------------------------------------------------------
 
 async function fillChoices() {
-  const { metrics, statistics } = await api.choices();
+  const { metrics, statistics, dimensions } = await api.choices();
   const option = (value, label) => node("option", { value }, label);
   byId("metric").replaceChildren(...metrics.map((one) => option(one.name, one.label)));
   byId("statistic").replaceChildren(option("auto", "P95, else P50"), ...statistics.map((name) => option(name, /^p\d/.test(name) ? name.toUpperCase() : name)));
+  for (const id of ["rows", "columns"]) byId(id).replaceChildren(...dimensions.map((one) => option(one.name, one.name.replaceAll("_", " "))));
   showChoices();
 }
 
 function showChoices() {
-  const { metric, statistic, threshold } = place.read();
+  const { metric, statistic, threshold, rows, columns } = place.read();
   byId("metric").value = metric;
+  byId("rows").value = rows;
+  byId("columns").value = columns;
   byId("statistic").value = statistic;
   byId("threshold").value = threshold || DEFAULT_THRESHOLD;
   for (const part of document.querySelectorAll('#threshold, [for="threshold"]')) part.hidden = statistic !== "attainment";
 }
 
+/** Choose a side of the heatmap; where the other one has that dimension, the two change places. */
+function side(id, other, name) {
+  const now = place.read();
+  place.go({ [id]: name, ...(now[other] === name && { [other]: now[id] }), ...place.CLOSED });
+}
+
 function start() {
   cliffwatch.themeToggle(byId("theme"));
   watchHeatmap();
+  watchCell();
   for (const id of ["metric", "statistic", "threshold"]) byId(id).addEventListener("change", (event) => place.go({ [id]: event.target.value }));
+  for (const [id, other] of [["rows", "columns"], ["columns", "rows"]]) byId(id).addEventListener("change", (event) => side(id, other, event.target.value));
   byId("skip").addEventListener("click", (event) => { event.preventDefault(); byId("content").focus(); });
   const fold = () => {
     byId("rail").open = !NARROW.matches;

@@ -1,6 +1,12 @@
-/* Where the reader is, in the address: `#run=ID&metric=itl_s&statistic=p99`. A link shows the same again. */
+/* Where the reader is, in the address: `#run=ID&metric=itl_s&statistic=p99`. A link shows the same again.
+   `row` and `column` are the keys of the cell that is open, `offset` how far its list is turned. */
 
-const DEFAULTS = { run: "", metric: "ttft_user_s", statistic: "auto", threshold: "" };
+const DEFAULTS = {
+  run: "", metric: "ttft_user_s", statistic: "auto", threshold: "", rows: "input_tokens", columns: "batch", row: "", column: "", offset: "",
+};
+
+/** Of no cell. */
+export const CLOSED = { row: "", column: "", offset: "" };
 
 export function read() {
   const given = new URLSearchParams(location.hash.slice(1));
