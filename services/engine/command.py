@@ -1,4 +1,4 @@
-"""`cliffwatch engine`: serve the stand-in inference engine."""
+"""`cliffwatch engine`: serve the stand-in inference engine, and what else is done with it."""
 
 from __future__ import annotations
 
@@ -13,15 +13,18 @@ from cliffwatch.units import parse_tokens
 from services.engine.faces import FACES, face_named
 from services.engine.faces.face import Face
 from services.engine.profile import DEFAULT_PROFILE, load_profile
+from services.engine.router.command import route
 from services.engine.server import Settings, serve
 
 MAX_SPEED = 1e6
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+app.command()(route)
 
 
-@app.command()
+@app.callback(invoke_without_command=True)
 def engine(
+    ctx: typer.Context,
     host: str = typer.Option("127.0.0.1", help="Address to listen on."),
     port: int = typer.Option(8000, min=0, max=65535, help="Port to listen on; 0 takes a free one."),
     model: str = typer.Option("", help="Name of the served model; the profile's own unless given."),
@@ -44,6 +47,9 @@ def engine(
 
     It needs no GPU. /metrics is vLLM's, in real seconds as served at --speed.
     """
+    if ctx.invoked_subcommand is not None:
+        _refuse_options(ctx)
+        return
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     settings = _settings(
         host=host,
@@ -61,6 +67,17 @@ def engine(
         version=engine_version,
     )
     uvloop.run(serve(settings, lambda address: typer.echo(f"engine: {address} model {settings.model}")))
+
+
+def _refuse_options(ctx: typer.Context) -> None:
+    """Options of serving before a command would be dropped without a word."""
+    for name in ctx.params:
+        source = ctx.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            option = "--" + name.replace("_", "-")
+            raise InputError(
+                "is for serving", field=option, allowed=f"`engine` alone, or behind `{ctx.invoked_subcommand}`"
+            )
 
 
 def _settings(

@@ -33,6 +33,7 @@ class Request:
     """One request, whole."""
 
     method: str
+    target: str  # as it came, with its query
     path: str
     headers: dict[str, str]
     body: bytes
@@ -159,10 +160,11 @@ class Connection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         incoming = self._incoming
-        path = bytes(incoming.url).partition(b"?")[0].decode("latin-1")
+        target = bytes(incoming.url).decode("latin-1")
         request = Request(
             method=self._parser.get_method().decode("latin-1"),
-            path=unquote(path),
+            target=target,
+            path=unquote(target.partition("?")[0]),
             headers=incoming.headers,
             body=bytes(incoming.body),
             received_s=time.monotonic(),

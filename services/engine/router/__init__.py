@@ -1,0 +1,1 @@
+"""A small router in front of replicas of an engine."""

@@ -1,0 +1,61 @@
+"""Listening, and serving until a signal says to end."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import signal
+import socket
+from collections.abc import Callable
+
+from cliffwatch.errors import InputError, UnreachableError
+from services.engine.http import IDLE_S, Connection, Handler, Refusal
+
+
+async def serve_until_signalled(
+    listener: socket.socket, handle: Handler, refusal: Refusal, announce: Callable[[str], None]
+) -> None:
+    """Serve on `listener`, say its address, and return after SIGINT or SIGTERM with every connection dropped."""
+    loop = asyncio.get_running_loop()
+    connections: set[Connection] = set()
+    server = await loop.create_server(lambda: Connection(handle, refusal, connections), sock=listener, backlog=1024)
+    ended = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, ended.set)
+    host, port = listener.getsockname()[:2]
+    announce(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
+    reaper = asyncio.create_task(_close_idle(connections))
+    await ended.wait()
+    reaper.cancel()
+    server.close()
+    for connection in list(connections):
+        connection.abort()
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket; port 0 takes a free one. Raises InputError or UnreachableError."""
+    try:
+        family, kind, proto, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except (OSError, UnicodeError) as error:
+        raise InputError(f"cannot be resolved: {error}", field="--host", value=host) from error
+    listener = socket.socket(family, kind, proto)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(1024)
+    except OSError as error:
+        listener.close()
+        if error.errno == errno.EADDRINUSE:
+            raise UnreachableError(
+                "the port is already taken", field="--port", value=port, allowed="a free port, or 0 for any"
+            ) from error
+        raise InputError(f"cannot listen: {error.strerror}", field="--host/--port", value=f"{host}:{port}") from error
+    return listener
+
+
+async def _close_idle(connections: set[Connection]) -> None:
+    """Close connections that wait too long for a request, or for its rest: byte by byte does not help."""
+    while True:
+        await asyncio.sleep(IDLE_S / 10)
+        for connection in [each for each in connections if each.waits_longer_than(IDLE_S)]:
+            connection.abort()
