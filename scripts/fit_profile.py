@@ -33,7 +33,8 @@ from services.engine.step_time import StepTime
 from services.engine.tokenizer import BLOCK_TOKENS
 
 INTAKE = tuple(IntakeTime.model_fields)
-NAMES = (*INTAKE, *StepTime.model_fields)
+STEP = tuple(name for name, field in StepTime.model_fields.items() if field.is_required())
+NAMES = (*INTAKE, *STEP)
 FRESH_TOKENS = 16  # of each prompt in grid_prefix, not shared with the one sent before it
 ROUNDS = 25
 RACE_WEIGHT = 0.02
@@ -75,7 +76,7 @@ def read_cells(folder: Path) -> list[Cell]:
 
 def core_of(profile: Profile, theta: Mapping[str, float], *, sharing: bool) -> Core:
     """An engine with these coefficients."""
-    step_time = StepTime(**{name: theta[name] for name in StepTime.model_fields})
+    step_time = profile.step_time.model_copy(update={name: theta[name] for name in STEP})
     kv = KvCache(profile.limits.kv_cache_tokens // BLOCK_TOKENS, sharing=sharing)
     limits = Limits(profile.limits.token_budget, profile.limits.max_num_seqs)
     return Core(Scheduler(limits, kv, step_time), IntakeTime(**{name: theta[name] for name in INTAKE}))
