@@ -8,10 +8,10 @@ large batch, by arithmetic:
 
     max(decode_base_s, prefill_token_s * sequences) + decode_sequence_s * sequences + context_token_s * context tokens
 
-With CUDA graphs the batch is padded to the next size that was recorded, and padding costs what a sequence costs. Without
-them (or past the largest) the host launches every kernel, which takes `eager_launch_s` and goes on beside the work.
-Where sequences of the batch share cache blocks, only the first reading of a block costs `context_token_s`; the chip's
-own cache serves the repeated ones at `repeated_token_s`. A mixture of experts reads `routed_s` of experts more as far as
+With CUDA graphs the batch is padded to the next size that was recorded, and padding costs what a sequence costs.
+Without them (or past the largest) the host launches every kernel: that takes `eager_launch_s`, beside the work. Where
+sequences of the batch share cache blocks, only the first reading of a block costs `context_token_s`; the chip's own
+cache serves the repeated ones at `repeated_token_s`. A mixture of experts reads `routed_s` of experts more as far as
 the batch chooses them: `1 - (1 - routed_share) ** sequences` of them.
 
 A step with prefill is bound by arithmetic, but never shorter than the host's launching of its kernels:
