@@ -74,6 +74,9 @@ class Bins:
         return math.floor(place) if self.last is None else min(math.floor(place), self.last)
 
 
+EACH = Bins("values", "one a value")
+
+
 @dataclass(frozen=True, slots=True)
 class Axis:
     """One side of a grid.
@@ -125,7 +128,7 @@ def choose(dimension: Dimension, seen: Seen, wanted: str = AUTO, field: str = "b
     if dimension.kind == "word":
         if wanted not in {AUTO, "values"}:
             raise InputError("are words, which have no bins", field=field, value=wanted, allowed="auto, values")
-        return Bins("values", "one a value")
+        return EACH
     if wanted == AUTO:
         return _chosen(dimension, seen)
     if kind == "values" and not text:
@@ -191,13 +194,18 @@ def _width(dimension: Dimension, seen: Seen) -> float:
     """The least of 1, 2, 5 times a power of ten (for times: of usual steps) that makes about `WANTED_BINS`."""
     span = (seen.greatest or 0.0) - (seen.least or 0.0)
     if dimension.kind == "clock":
-        wanted = span / WANTED_BINS
-        return next((step for step in STEPS_S if step >= wanted), math.ceil(wanted / 86_400) * 86_400.0)
+        return usual_step_s(span)
     if span <= 0:
         return 1.0
     power = 10.0 ** math.floor(math.log10(span / WANTED_BINS))
     width: float = next(times * power for times in (1, 2, 5, 10) if times * power * WANTED_BINS >= span * (1 - 1e-9))
     return max(1.0, width) if dimension.kind != "number" else width
+
+
+def usual_step_s(span_s: float) -> float:
+    """The least usual step of time that makes at most about `WANTED_BINS` of a span."""
+    wanted = span_s / WANTED_BINS
+    return next((step for step in STEPS_S if step >= wanted), math.ceil(wanted / 86_400) * 86_400.0)
 
 
 def _bounded(bins: Bins, seen: Seen, field: str) -> Bins:
