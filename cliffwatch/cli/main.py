@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from io import TextIOWrapper
-from typing import Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
 
 from cliffwatch import __version__
+from cliffwatch.cli.lazy import Table, lazy_group
 from cliffwatch.errors import CliffwatchError, ExitCode
 
-# name: (module:attribute of a Typer app, one line of help shown without importing it)
-COMMANDS: dict[str, tuple[str, str]] = {
+COMMANDS: Table = {
     "demo": (
         "cliffwatch.cli.demo:app",
         "Run the whole job on this machine: engine, load, live page, report.",
@@ -25,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "calibrate": ("loadgen.calibration.command:app", "Measure how far off this host's own measuring is."),
     "report": ("cliffwatch.cli.report:app", "Judge a finished run: table, JSON or one HTML file."),
     "compare": ("cliffwatch.cli.compare:app", "Say where a new run is better or worse than another: a gate for CI."),
+    "surface": ("cliffwatch.cli.surface:app", "Latency over the dimensions of the traffic: grids of a run's requests."),
     "workload": ("cliffwatch.cli.workload:app", "Preview, check and create workload files."),
     "engines": ("cliffwatch.cli.engines:app", "Know what inference engines expose, and what a live one can carry."),
     "slo": ("cliffwatch.cli.slo:app", "Check, create, compile and watch SLO files."),
@@ -34,25 +32,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 
 
-class LazyGroup(TyperGroup):
-    """A command group that knows its commands' names and help, and imports a command when it is called."""
-
-    def list_commands(self, _ctx: Any) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, _ctx: Any, cmd_name: str) -> Any:
-        if cmd_name not in COMMANDS:
-            return None
-        target, summary = COMMANDS[cmd_name]
-        if not any(argument in COMMANDS for argument in sys.argv[1:]):  # only the list is wanted
-            return TyperCommand(cmd_name, help=summary)
-        module, attribute = target.split(":")
-        command = typer.main.get_command(getattr(importlib.import_module(module), attribute))
-        command.name = cmd_name
-        return command
-
-
-app = typer.Typer(cls=LazyGroup, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(cls=lazy_group(COMMANDS), no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
 
 def _version(value: bool) -> None:

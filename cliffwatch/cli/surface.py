@@ -1,0 +1,21 @@
+"""`cliffwatch surface`: latency over the dimensions of the traffic, from a run or from measurements of another tool."""
+
+from __future__ import annotations
+
+import typer
+
+from cliffwatch.cli.lazy import Table, lazy_group
+
+COMMANDS: Table = {
+    "grid": (
+        "cliffwatch.cli.surface_grid:app",
+        "A statistic of a latency over two or three dimensions, with n and interval of each cell.",
+    ),
+}
+
+app = typer.Typer(cls=lazy_group(COMMANDS), no_args_is_help=True, add_completion=False)
+
+
+@app.callback()
+def surface() -> None:
+    """Find where latency jumps over input length, batch, concurrency or rate, and what an untried point would cost."""
