@@ -141,17 +141,26 @@ class Answer:
             room = max(0, ending.characters - choice.characters)
             choice.characters += len(text)
             text = text[:room]
-        prompt_tokens = len(self.job.prompts[choice.index // self.job.choices_per_prompt])
         return frames.special(
             text,
             finish_reason=ending.reason if last else None,
             stop_reason=ending.stop if last else None,
-            usage=(prompt_tokens, choice.sent) if self.job.continuous_usage else None,
+            usage=(self._prompt_tokens(choice), choice.sent) if self.job.continuous_usage else None,
             closes=not (self.remaining or self.job.include_usage),
         )
 
+    def _prompt_tokens(self, choice: Choice) -> int:
+        return len(self.job.prompts[choice.index // self.job.choices_per_prompt])
+
     def _ended(self) -> list[Ended]:
         return [
-            Ended(choice.index, choice.whole_text(), choice.ending.reason, choice.ending.stop, choice.sent)
+            Ended(
+                index=choice.index,
+                text=choice.whole_text(),
+                finish_reason=choice.ending.reason,
+                stop_reason=choice.ending.stop,
+                prompt_tokens=self._prompt_tokens(choice),
+                tokens=choice.sent,
+            )
             for choice in self.choices
         ]

@@ -46,6 +46,7 @@ class Ended:
     text: str
     finish_reason: str
     stop_reason: str | None
+    prompt_tokens: int
     tokens: int
 
 

@@ -39,6 +39,12 @@ def engine(
     engine_version: str = typer.Option(
         "", help="The version that the face speaks (such as 0.11); its usual one unless given."
     ),
+    metrics_port: int = typer.Option(
+        -1,
+        min=-1,
+        max=65535,
+        help="Port of the metrics, for a face that has one; -1 takes its usual one, 0 a free one.",
+    ),
     api_key: str = typer.Option(
         "", envvar="CLIFFWATCH_ENGINE_API_KEY", help="Bearer token that /v1 asks for.", show_envvar=True
     ),
@@ -65,8 +71,14 @@ def engine(
         replica=replica,
         face=face_named(face),
         version=engine_version,
+        metrics_port=metrics_port,
     )
-    uvloop.run(serve(settings, lambda address: typer.echo(f"engine: {address} model {settings.model}")))
+    uvloop.run(serve(settings, lambda addresses: _announce(addresses, settings.model)))
+
+
+def _announce(addresses: list[str], model: str) -> None:
+    api, *metrics = addresses
+    typer.echo(f"engine: {api} model {model}" + "".join(f"\nmetrics: {address}/metrics" for address in metrics))
 
 
 def _refuse_options(ctx: typer.Context) -> None:
@@ -95,6 +107,7 @@ def _settings(
     replica: str,
     face: Face,
     version: str,
+    metrics_port: int,
 ) -> Settings:
     """Options checked against the profile. Raises InputError."""
     profile = load_profile(profile_name)
@@ -126,4 +139,12 @@ def _settings(
         replica=replica,
         face=face,
         version=face.spoken(version),
+        metrics_port=_metrics_port(face, metrics_port),
     )
+
+
+def _metrics_port(face: Face, given: int) -> int | None:
+    if face.metrics_port is None and given >= 0:
+        title = face.engine.title
+        raise InputError(f"{title} has its metrics on the port of its API", field="--metrics-port", value=given)
+    return face.metrics_port if given < 0 else given

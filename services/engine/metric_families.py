@@ -7,7 +7,7 @@ face adds which of the engine's neutral quantities each family takes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from cliffwatch.engines.catalog import Engine, Metric, version_key
@@ -15,7 +15,7 @@ from cliffwatch.engines.catalog import Engine, Metric, version_key
 Quantity = Literal[
     # in the course of a request, each as it happens
     "lookup_tokens", "found_tokens", "prompt_tokens", "computed_tokens", "cached_tokens", "generated_tokens",
-    "preemptions", "cancelled", "ttft_s", "itl_s",
+    "reused_blocks", "missed_blocks", "preemptions", "cancelled", "ttft_s", "itl_s",
     # of a finished request; tags: reason, streaming
     "finished", "e2e_s", "queue_s", "prefill_s", "decode_s", "inference_s", "tpot_s", "answer_prompt_tokens",
     "answer_cached_tokens", "answer_computed_tokens", "answer_tokens", "answer_preemptions", "answer_choices",
@@ -23,10 +23,11 @@ Quantity = Literal[
     # of a step
     "steps", "step_tokens",
     # of the HTTP server; tags: handler, method, status (200), group (2xx)
-    "http_started", "http_ended", "http_s", "http_request_bytes", "http_response_bytes",
+    "http_started", "http_ended", "http_failed", "http_s", "http_request_bytes", "http_response_bytes",
     # how things stand when they are asked for
-    "config", "awake", "running", "waiting", "prefilling", "decoding", "max_sequences", "kv_usage", "kv_used_blocks",
-    "kv_free_blocks", "kv_blocks", "kv_used_tokens", "kv_tokens", "block_tokens", "hit_rate", "tokens_per_s",
+    "config", "awake", "running", "waiting", "prefilling", "decoding", "paused", "context_tokens", "max_sequences",
+    "kv_usage", "kv_used_blocks", "kv_free_blocks", "kv_blocks", "kv_reused_blocks", "kv_used_tokens", "kv_tokens",
+    "block_tokens", "hit_rate", "life_hit_rate", "tokens_per_s", "iterations", "iteration_s", "now_s",
 ]  # fmt: skip
 
 
@@ -77,20 +78,22 @@ class Family:
     own: tuple[str, ...]
     edges: tuple[float, ...] = ()
     feeds: tuple[Feed, ...] = ()
-    preset: tuple[tuple[str, ...], ...] = field(default=())
+    preset: tuple[tuple[str, ...], ...] = ()
+    late: bool = False  # a series appears with its first observation
 
 
 def families(
-    engine: Engine, version: str, shows: Shows, labels: Mapping[str, str], max_model_len: int
+    engine: Engine, version: str, shows: Shows, labels: Mapping[str, str], max_model_len: int, *, late: bool = False
 ) -> tuple[Family, ...]:
     """What an engine of that version exposes by itself, in the catalog's order; metrics without a `Show` are left out.
 
     Args:
         labels: the face's labels with their values; those that the version has not yet are left out.
+        late: whether series appear with their first observation only.
         max_model_len: token histograms without edges in the catalog have edges up to it.
     """
-    late = {change.label for change in engine.label_changes if not change.in_version(version)}
-    base = {label: value for label, value in labels.items() if label not in late}
+    coming = {change.label for change in engine.label_changes if not change.in_version(version)}
+    base = {label: value for label, value in labels.items() if label not in coming}
     found = []
     for metric in engine.metrics:
         show = shows.get(metric.name)
@@ -108,6 +111,7 @@ def families(
                 edges=edges if metric.type == "histogram" else (),
                 feeds=show.feeds,
                 preset=show.preset,
+                late=late,
             )
         )
     return tuple(found)

@@ -123,8 +123,8 @@ class _Tap:
     def __init__(self, series: Series, feed: Feed) -> None:
         self._series = series
         self._feed = feed
-        tagged = any(label.startswith("{") for label in feed.labels)
-        self._fixed = None if tagged else series.child(feed.labels)
+        told = series.family.late or any(label.startswith("{") for label in feed.labels)
+        self._fixed = None if told else series.child(feed.labels)
 
     def take(self, value: float, times: int, tags: Tags) -> None:
         feed = self._feed
@@ -140,7 +140,7 @@ class Series:
     def __init__(self, family: Family) -> None:
         self.family = family
         self.children: dict[tuple[str, ...], Child] = {}
-        for labels in family.preset or (() if family.own else ((),)):
+        for labels in family.preset or (() if family.own or family.late else ((),)):
             self.child(labels)
 
     def child(self, labels: tuple[str, ...]) -> Child:

@@ -5,6 +5,7 @@ Times are those the client lived through, in real seconds at the speed served.
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from dataclasses import dataclass
 
@@ -22,6 +23,7 @@ class StepNote:
     """One step as it started: its number, simulated length, and what was in it."""
 
     number: int
+    started_s: float  # monotonic
     duration_s: float
     prompts: int
     prompt_tokens: int
@@ -29,7 +31,7 @@ class StepNote:
     preempted: int
     running: int
     waiting: int
-    used_blocks: int
+    free_blocks: int
     hit_tokens: int
     missed_tokens: int
 
@@ -40,7 +42,9 @@ class Observer:
     def __init__(self, metrics: Metrics, scheduler: Scheduler) -> None:
         self._metrics = metrics
         self._scheduler = scheduler
-        self.steps: deque[StepNote] = deque(maxlen=KEPT_STEPS)
+        self._unread: deque[StepNote] = deque(maxlen=KEPT_STEPS)  # who reads steps takes them away
+        self._last: StepNote | None = None
+        self._lookup_tokens = self._found_tokens = 0
         self._count = 0
         self._hit_rate = 0.0  # of the last step that took prompts in
         self._rate_tokens = 0
@@ -61,26 +65,30 @@ class Observer:
             observe("lookup_tokens", lookup)
             observe("found_tokens", found)
             self._hit_rate = found / lookup
+            self._lookup_tokens += lookup
+            self._found_tokens += found
+            observe("reused_blocks", found // BLOCK_TOKENS)
+            observe("missed_blocks", -(-(lookup - found) // BLOCK_TOKENS))
         observe("steps")
         if step.preempted:
             observe("preemptions", len(step.preempted))
         self._count += 1
         scheduler = self._scheduler
-        self.steps.append(
-            StepNote(
-                number=self._count,
-                duration_s=step.duration_s,
-                prompts=len(step.chunks),
-                prompt_tokens=sum(new for _, new in step.chunks),
-                decoding=len(step.decoding),
-                preempted=len(step.preempted),
-                running=scheduler.running,
-                waiting=len(scheduler.waiting),
-                used_blocks=scheduler.kv.capacity_blocks - scheduler.kv.free_blocks,
-                hit_tokens=found,
-                missed_tokens=lookup - found,
-            )
+        self._last = StepNote(
+            number=self._count,
+            started_s=now_s,
+            duration_s=step.duration_s,
+            prompts=len(step.chunks),
+            prompt_tokens=sum(new for _, new in step.chunks),
+            decoding=len(step.decoding),
+            preempted=len(step.preempted),
+            running=scheduler.running,
+            waiting=len(scheduler.waiting),
+            free_blocks=scheduler.kv.free_blocks,
+            hit_tokens=found,
+            missed_tokens=lookup - found,
         )
+        self._unread.append(self._last)
 
     def first_token(self, choice: Choice) -> None:
         """A prompt is computed."""
@@ -131,17 +139,29 @@ class Observer:
         if answer.remaining:
             self._metrics.observe("cancelled", 1.0, answer.remaining)
 
+    def take_steps(self) -> list[StepNote]:
+        """The steps since the last time, at most `KEPT_STEPS`; whoever asks takes them away."""
+        taken, self._unread = list(self._unread), deque(maxlen=KEPT_STEPS)
+        return taken
+
     def stand(self) -> None:
         """How things stand now, before a scrape."""
         scheduler, observe = self._scheduler, self._metrics.observe
         kv = scheduler.kv
         used = kv.capacity_blocks - kv.free_blocks
-        last = self.steps[-1] if self.steps and scheduler.running else None
+        last = self._last if scheduler.running else None
         observe("awake")
         observe("running", scheduler.running)
         observe("waiting", len(scheduler.waiting))
         observe("prefilling", last.prompts if last else 0)
         observe("decoding", last.decoding if last else 0)
+        observe("context_tokens", last.prompt_tokens if last else 0)
+        observe("paused", last.preempted if last else 0)
+        observe("iterations", self._count)
+        observe("iteration_s", self._last.duration_s if self._last else 0.0)
+        observe("now_s", time.time())
+        observe("kv_reused_blocks", self._found_tokens // BLOCK_TOKENS)
+        observe("life_hit_rate", self._found_tokens / self._lookup_tokens if self._lookup_tokens else 0.0)
         observe("max_sequences", scheduler.limits.max_sequences)
         observe("kv_usage", kv.usage)
         observe("kv_blocks", kv.capacity_blocks)

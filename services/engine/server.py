@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from cliffwatch.errors import CliffwatchError
 from services.engine.clock import ScaledClock
 from services.engine.core import Core
 from services.engine.engine import CATCH_UP_S, Engine
@@ -15,7 +17,7 @@ from services.engine.observing import Observer
 from services.engine.profile import Profile
 from services.engine.scheduler import Limits, Scheduler
 from services.engine.service import Identity, Service
-from services.engine.serving import listen, serve_until_signalled
+from services.engine.serving import Door, listen, serve_until_signalled
 from services.engine.tokenizer import BLOCK_TOKENS
 
 
@@ -36,6 +38,7 @@ class Settings:
     replica: str
     face: Face
     version: str
+    metrics_port: int | None  # None where metrics are on the API's port
 
 
 def build_engine(settings: Settings, metrics: Metrics) -> Engine:
@@ -55,14 +58,16 @@ def build_engine(settings: Settings, metrics: Metrics) -> Engine:
     return Engine(scheduler, core, ScaledClock(settings.speed), Observer(metrics, scheduler))
 
 
-async def serve(settings: Settings, announce: Callable[[str], None]) -> None:
+async def serve(settings: Settings, announce: Callable[[list[str]], None]) -> None:
     """Serve until SIGINT or SIGTERM; then drop every connection and return.
+
+    `announce` is called with the addresses of the API and, where they have a port of their own, of the metrics.
 
     Raises:
         InputError: the host cannot be resolved, or the port must not be used.
         UnreachableError: the address is taken.
     """
-    listener = listen(settings.host, settings.port)
+    listeners = _listeners(settings)
     face = settings.face
     metrics = face.metrics(settings.version, settings.model, settings.max_model_len)
     engine = build_engine(settings, metrics)
@@ -75,8 +80,24 @@ async def serve(settings: Settings, announce: Callable[[str], None]) -> None:
         settings.version,
         settings.replica,
     )
-    service = Service(identity, engine, face, metrics, face.routes(settings.version, settings.model))
+    routes = [face.routes(settings.version, settings.model), face.metrics_routes(settings.version, settings.model)]
+    services = [Service(identity, engine, face, metrics, served) for served in routes[: len(listeners)]]
+    doors = [
+        Door(listener, service.handle, service.refusal) for listener, service in zip(listeners, services, strict=True)
+    ]
     try:
-        await serve_until_signalled(listener, service.handle, service.refusal, announce)
+        await serve_until_signalled(doors, announce)
     finally:
         engine.close()
+
+
+def _listeners(settings: Settings) -> list[socket.socket]:
+    """The API's, and that of the metrics where they have a port of their own."""
+    listeners = [listen(settings.host, settings.port)]
+    if settings.metrics_port is not None:
+        try:
+            listeners.append(listen(settings.host, settings.metrics_port, field="--metrics-port"))
+        except CliffwatchError:
+            listeners[0].close()
+            raise
+    return listeners

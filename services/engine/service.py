@@ -11,6 +11,7 @@ import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
+from http import HTTPStatus
 
 from cliffwatch import __version__
 from services.engine import faults
@@ -86,7 +87,7 @@ class Service:
             connection.respond(401, b'{"error":"Unauthorized"}')
             return
         if methods is None:
-            raise RequestFault(404, "Not Found")
+            raise self.face.not_found(request.path)
         method = "GET" if request.method == "HEAD" else request.method
         if method not in methods:
             connection.extra += b"allow: %b\r\n" % ", ".join(methods).encode()
@@ -112,6 +113,8 @@ class Service:
                 "handler": handler, "method": request.method, "status": str(status), "group": f"{status // 100}xx",
             }  # fmt: skip
             observe("http_ended", tags=tags)
+            if status >= HTTPStatus.BAD_REQUEST:
+                observe("http_failed", tags=tags)
             observe("http_request_bytes", len(request.body), tags=tags)
             observe("http_response_bytes", length, tags=tags)
             observe("http_s", time.monotonic() - request.received_s, tags=tags)

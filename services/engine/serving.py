@@ -6,33 +6,51 @@ import asyncio
 import errno
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
 
 from cliffwatch.errors import InputError, UnreachableError
 from services.engine.http import IDLE_S, Connection, Handler, Refusal
 
 
-async def serve_until_signalled(
-    listener: socket.socket, handle: Handler, refusal: Refusal, announce: Callable[[str], None]
-) -> None:
-    """Serve on `listener`, say its address, and return after SIGINT or SIGTERM with every connection dropped."""
+class Door(NamedTuple):
+    """A listening socket, and who answers there."""
+
+    listener: socket.socket
+    handle: Handler
+    refusal: Refusal
+
+
+async def serve_until_signalled(doors: Sequence[Door], announce: Callable[[list[str]], None]) -> None:
+    """Serve at each door, say their addresses, and return after SIGINT or SIGTERM with every connection dropped."""
     loop = asyncio.get_running_loop()
     connections: set[Connection] = set()
-    server = await loop.create_server(lambda: Connection(handle, refusal, connections), sock=listener, backlog=1024)
+    servers = [
+        await loop.create_server(
+            partial(Connection, door.handle, door.refusal, connections), sock=door.listener, backlog=1024
+        )
+        for door in doors
+    ]
     ended = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, ended.set)
-    host, port = listener.getsockname()[:2]
-    announce(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
+    announce([_address(door.listener) for door in doors])
     reaper = asyncio.create_task(_close_idle(connections))
     await ended.wait()
     reaper.cancel()
-    server.close()
+    for server in servers:
+        server.close()
     for connection in list(connections):
         connection.abort()
 
 
-def listen(host: str, port: int) -> socket.socket:
+def _address(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def listen(host: str, port: int, *, field: str = "--port") -> socket.socket:
     """A listening socket; port 0 takes a free one. Raises InputError or UnreachableError."""
     try:
         family, kind, proto, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -47,9 +65,9 @@ def listen(host: str, port: int) -> socket.socket:
         listener.close()
         if error.errno == errno.EADDRINUSE:
             raise UnreachableError(
-                "the port is already taken", field="--port", value=port, allowed="a free port, or 0 for any"
+                "the port is already taken", field=field, value=port, allowed="a free port, or 0 for any"
             ) from error
-        raise InputError(f"cannot listen: {error.strerror}", field="--host/--port", value=f"{host}:{port}") from error
+        raise InputError(f"cannot listen: {error.strerror}", field=f"--host/{field}", value=f"{host}:{port}") from error
     return listener
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from cliffwatch.errors import InputError
-from services.engine.faces import vllm
+from services.engine.faces import sglang, triton, trtllm, vllm
 from services.engine.faces.face import Face
 
-FACES: dict[str, Face] = {face.name: face for face in (vllm.FACE,)}
+FACES: dict[str, Face] = {face.name: face for face in (vllm.FACE, trtllm.FACE, triton.FACE, sglang.FACE)}
 
 
 def face_named(name: str) -> Face:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from cliffwatch.engines.catalog import Engine, engine, version_key
 from cliffwatch.errors import InputError
 from services.engine.answers import Wire
-from services.engine.faults import FaultBody
+from services.engine.faults import FaultBody, RequestFault
 from services.engine.http import Connection, Request
 from services.engine.metric_families import Shows, families
 from services.engine.metrics import Metrics
@@ -34,8 +34,10 @@ class Face:
         routes: of a version and a model's name.
         uncounted: paths that its HTTP metrics leave out.
         guarded: beginnings of paths that an API key is asked for.
+        late: whether a metric's series appears with its first observation only.
         any_model: whether it answers for any model's name, with that name.
-        port, metrics_port: usual ports; None where metrics have no port of their own.
+        not_found: what a path says that it has not.
+        metrics_port: the usual port of its metrics, with `metrics_routes`; None where they are on the API's.
     """
 
     name: str
@@ -48,9 +50,11 @@ class Face:
     expose: Expose
     created: bool = False
     process: bool = False
+    late: bool = False
     uncounted: frozenset[str] = frozenset()
     guarded: tuple[str, ...] = ("/v1/",)
     any_model: bool = False
+    not_found: Callable[[str], RequestFault] = field(default=lambda path: RequestFault(404, "Not Found"))  # noqa: ARG005
     metrics_port: int | None = None
     metrics_routes: Callable[[str, str], Routes] = field(default=lambda version, model: {})  # noqa: ARG005
 
@@ -73,5 +77,5 @@ class Face:
     def metrics(self, version: str, model: str, max_model_len: int) -> Metrics:
         """Its families at that version, none of them fed yet."""
         labels = {label: value.replace("{model}", model) for label, value in self.labels.items()}
-        shown = families(self.engine, version, self.shows, labels, max_model_len)
+        shown = families(self.engine, version, self.shows, labels, max_model_len, late=self.late)
         return Metrics(shown, created=self.created, process=self.process)

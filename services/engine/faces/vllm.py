@@ -9,6 +9,7 @@ from services.engine.answers import Ended, Envelope, OpenAiWire, compact
 from services.engine.faces import openai
 from services.engine.faces.exposing import always_text, as_accepted
 from services.engine.faces.face import Face, Routes
+from services.engine.faces.shows import ALWAYS_ZERO, each, takes
 from services.engine.faults import FaultBody, flat_body, nested_body
 from services.engine.http import Connection, Request
 from services.engine.metric_families import Feed, Show, Shows
@@ -16,75 +17,65 @@ from services.engine.metric_families import Feed, Show, Shows
 CACHE_CONFIG = ("block_size", "cache_dtype", "enable_prefix_caching", "kv_cache_size_tokens", "num_gpu_blocks")
 NESTED_SINCE = "0.10.1"  # errors were flat objects before
 REASONS = ("stop", "length", "abort", "error", "repetition")
-NOTHING = Show()
-
-
-def _one(feed: Feed) -> Show:
-    return Show((feed,))
-
-
-def _each(*values: str) -> tuple[tuple[str, ...], ...]:
-    return tuple((value,) for value in values)
-
 
 SHOWS: Shows = {
-    "vllm:num_requests_running": _one(Feed("running")),
-    "vllm:num_requests_waiting": _one(Feed("waiting")),
-    "vllm:num_requests_waiting_by_reason": Show((Feed("waiting", ("capacity",)),), _each("capacity", "deferred")),
-    "vllm:num_requests_swapped": NOTHING,
-    "vllm:cpu_cache_usage_perc": NOTHING,
-    "vllm:kv_cache_usage_perc": _one(Feed("kv_usage")),
-    "vllm:gpu_cache_usage_perc": _one(Feed("kv_usage")),
-    "vllm:engine_sleep_state": Show((Feed("awake", ("awake",)),), _each("awake", "weights_offloaded", "discard_all")),
-    "vllm:prefix_cache_queries_total": _one(Feed("lookup_tokens")),
-    "vllm:prefix_cache_hits_total": _one(Feed("found_tokens")),
-    "vllm:gpu_prefix_cache_queries_total": _one(Feed("lookup_tokens")),
-    "vllm:gpu_prefix_cache_hits_total": _one(Feed("found_tokens")),
-    "vllm:external_prefix_cache_queries_total": NOTHING,
-    "vllm:external_prefix_cache_hits_total": NOTHING,
-    "vllm:mm_cache_queries_total": NOTHING,
-    "vllm:mm_cache_hits_total": NOTHING,
-    "vllm:num_preemptions_total": _one(Feed("preemptions")),
-    "vllm:prompt_tokens_total": _one(Feed("prompt_tokens")),
+    "vllm:num_requests_running": takes("running"),
+    "vllm:num_requests_waiting": takes("waiting"),
+    "vllm:num_requests_waiting_by_reason": Show((Feed("waiting", ("capacity",)),), each("capacity", "deferred")),
+    "vllm:num_requests_swapped": ALWAYS_ZERO,
+    "vllm:cpu_cache_usage_perc": ALWAYS_ZERO,
+    "vllm:kv_cache_usage_perc": takes("kv_usage"),
+    "vllm:gpu_cache_usage_perc": takes("kv_usage"),
+    "vllm:engine_sleep_state": Show((Feed("awake", ("awake",)),), each("awake", "weights_offloaded", "discard_all")),
+    "vllm:prefix_cache_queries_total": takes("lookup_tokens"),
+    "vllm:prefix_cache_hits_total": takes("found_tokens"),
+    "vllm:gpu_prefix_cache_queries_total": takes("lookup_tokens"),
+    "vllm:gpu_prefix_cache_hits_total": takes("found_tokens"),
+    "vllm:external_prefix_cache_queries_total": ALWAYS_ZERO,
+    "vllm:external_prefix_cache_hits_total": ALWAYS_ZERO,
+    "vllm:mm_cache_queries_total": ALWAYS_ZERO,
+    "vllm:mm_cache_hits_total": ALWAYS_ZERO,
+    "vllm:num_preemptions_total": takes("preemptions"),
+    "vllm:prompt_tokens_total": takes("prompt_tokens"),
     "vllm:prompt_tokens_by_source_total": Show(
         (Feed("computed_tokens", ("local_compute",)), Feed("cached_tokens", ("local_cache_hit",))),
-        _each("local_compute", "local_cache_hit", "external_kv_transfer"),
+        each("local_compute", "local_cache_hit", "external_kv_transfer"),
     ),
-    "vllm:prompt_tokens_cached_total": _one(Feed("cached_tokens")),
+    "vllm:prompt_tokens_cached_total": takes("cached_tokens"),
     "vllm:prompt_tokens_cached_by_source_total": Show(
-        (Feed("cached_tokens", ("device",)),), _each("device", "host", "p2p", "disk", "external_unspecified")
+        (Feed("cached_tokens", ("device",)),), each("device", "host", "p2p", "disk", "external_unspecified")
     ),
-    "vllm:prompt_tokens_recomputed_total": NOTHING,
-    "vllm:generation_tokens_total": _one(Feed("generated_tokens")),
-    "vllm:request_success_total": Show((Feed("finished", ("{reason}",)),), _each(*REASONS)),
+    "vllm:prompt_tokens_recomputed_total": ALWAYS_ZERO,
+    "vllm:generation_tokens_total": takes("generated_tokens"),
+    "vllm:request_success_total": Show((Feed("finished", ("{reason}",)),), each(*REASONS)),
     "vllm:admission_rejections_total": Show(
-        (), _each("max_num_queued_reqs", "max_num_queued_tokens"), base=("model_name",)
+        (), each("max_num_queued_reqs", "max_num_queued_tokens"), base=("model_name",)
     ),
-    "vllm:request_prompt_tokens": _one(Feed("answer_prompt_tokens")),
-    "vllm:request_generation_tokens": _one(Feed("answer_tokens")),
-    "vllm:request_max_num_generation_tokens": _one(Feed("answer_tokens")),
-    "vllm:request_params_n": _one(Feed("answer_choices")),
-    "vllm:request_params_max_tokens": _one(Feed("answer_max_tokens")),
-    "vllm:request_prefill_kv_computed_tokens": _one(Feed("answer_computed_tokens")),
-    "vllm:request_num_preemptions": _one(Feed("answer_preemptions")),
-    "vllm:iteration_tokens_total": _one(Feed("step_tokens")),
-    "vllm:time_to_first_token_seconds": _one(Feed("ttft_s")),
-    "vllm:inter_token_latency_seconds": _one(Feed("itl_s")),
-    "vllm:time_per_output_token_seconds": _one(Feed("itl_s")),
-    "vllm:request_time_per_output_token_seconds": _one(Feed("tpot_s")),
-    "vllm:e2e_request_latency_seconds": _one(Feed("e2e_s")),
-    "vllm:request_queue_time_seconds": _one(Feed("queue_s")),
-    "vllm:request_inference_time_seconds": _one(Feed("inference_s")),
-    "vllm:request_prefill_time_seconds": _one(Feed("prefill_s")),
-    "vllm:request_decode_time_seconds": _one(Feed("decode_s")),
+    "vllm:request_prompt_tokens": takes("answer_prompt_tokens"),
+    "vllm:request_generation_tokens": takes("answer_tokens"),
+    "vllm:request_max_num_generation_tokens": takes("answer_tokens"),
+    "vllm:request_params_n": takes("answer_choices"),
+    "vllm:request_params_max_tokens": takes("answer_max_tokens"),
+    "vllm:request_prefill_kv_computed_tokens": takes("answer_computed_tokens"),
+    "vllm:request_num_preemptions": takes("answer_preemptions"),
+    "vllm:iteration_tokens_total": takes("step_tokens"),
+    "vllm:time_to_first_token_seconds": takes("ttft_s"),
+    "vllm:inter_token_latency_seconds": takes("itl_s"),
+    "vllm:time_per_output_token_seconds": takes("itl_s"),
+    "vllm:request_time_per_output_token_seconds": takes("tpot_s"),
+    "vllm:e2e_request_latency_seconds": takes("e2e_s"),
+    "vllm:request_queue_time_seconds": takes("queue_s"),
+    "vllm:request_inference_time_seconds": takes("inference_s"),
+    "vllm:request_prefill_time_seconds": takes("prefill_s"),
+    "vllm:request_decode_time_seconds": takes("decode_s"),
     "vllm:cache_config_info": Show(
         (Feed("config", tuple(f"{{{label}}}" for label in CACHE_CONFIG)),), base=("engine",), own=CACHE_CONFIG
     ),
-    "http_requests_total": _one(Feed("http_ended", ("{handler}", "{group}", "{method}"))),
-    "http_request_size_bytes": _one(Feed("http_request_bytes", ("{handler}",))),
-    "http_response_size_bytes": _one(Feed("http_response_bytes", ("{handler}",))),
-    "http_request_duration_highr_seconds": _one(Feed("http_s")),
-    "http_request_duration_seconds": _one(Feed("http_s", ("{handler}", "{method}"))),
+    "http_requests_total": takes("http_ended", "{handler}", "{group}", "{method}"),
+    "http_request_size_bytes": takes("http_request_bytes", "{handler}"),
+    "http_response_size_bytes": takes("http_response_bytes", "{handler}"),
+    "http_request_duration_highr_seconds": takes("http_s"),
+    "http_request_duration_seconds": takes("http_s", "{handler}", "{method}"),
 }
 
 _CHOICE_NULLS = {"prompt_logprobs": None, "prompt_token_ids": None, "routed_experts": None}

@@ -13,7 +13,7 @@ import uvloop
 from cliffwatch.errors import InputError
 from services.engine.router.policies import POLICIES, Replica
 from services.engine.router.router import Router, refusal
-from services.engine.serving import listen, serve_until_signalled
+from services.engine.serving import Door, listen, serve_until_signalled
 
 MAX_REPLICAS = 256
 _REPLICA = re.compile(r"(?:http://)?(?P<host>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):(?P<port>\d{1,5})/?")
@@ -48,10 +48,8 @@ async def _serve(replicas: list[Replica], policy: str, host: str, port: int) -> 
     watch = asyncio.create_task(router.watch())
     try:
         await serve_until_signalled(
-            listener,
-            router.handle,
-            refusal,
-            lambda address: typer.echo(f"router: {address} {policy} over {', '.join(addresses)}"),
+            [Door(listener, router.handle, refusal)],
+            lambda own: typer.echo(f"router: {own[0]} {policy} over {', '.join(addresses)}"),
         )
     finally:
         watch.cancel()
