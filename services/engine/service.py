@@ -113,7 +113,7 @@ class Service:
                 "handler": handler, "method": request.method, "status": str(status), "group": f"{status // 100}xx",
             }  # fmt: skip
             observe("http_ended", tags=tags)
-            if status >= HTTPStatus.BAD_REQUEST:
+            if status >= HTTPStatus.BAD_REQUEST and request.path in self._routes:
                 observe("http_failed", tags=tags)
             observe("http_request_bytes", len(request.body), tags=tags)
             observe("http_response_bytes", length, tags=tags)
