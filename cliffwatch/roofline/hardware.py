@@ -25,7 +25,10 @@ class Hardware(Named):
         """Operations a second in a number format. Raises InputError where the chip has no such matrix units."""
         if dtype not in self.peak_tflops:
             raise InputError(
-                f"{self.name} has no matrix units for it", value=dtype, allowed=", ".join(self.peak_tflops)
+                f"{self.name} has no matrix units for it",
+                field="weights",
+                value=dtype,
+                allowed=", ".join(self.peak_tflops),
             )
         return self.peak_tflops[dtype] * 1e12
 

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from cliffwatch.config import ConfigModel
-from cliffwatch.roofline.data import Named, find
+from cliffwatch.roofline.data import Named, find, load_all
 
 Count = Annotated[int, Field(ge=1)]
 
@@ -195,3 +195,8 @@ class LanguageModel(Named):
 def load_model(name: str, *, field: str = "model") -> LanguageModel:
     """A model by name or alias, in any case. Raises InputError that names the known ones."""
     return find("models", LanguageModel, name, field=field)
+
+
+def model_names() -> list[str]:
+    """Every model that has a data file."""
+    return [model.name for model in load_all("models", LanguageModel)]

@@ -8,7 +8,7 @@ goes on at the same time, and lasts longer only where it is not replaced by a re
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -24,6 +24,9 @@ MEMORY_SHARE = 0.9
 RESERVED_BYTES = 2.2e9
 
 
+Parts = Annotated[int, Field(ge=1, le=64)]
+
+
 class Deployment(ConfigModel):
     """A model on hardware: number formats of weights and cache, devices in tensor parallel."""
 
@@ -31,7 +34,7 @@ class Deployment(ConfigModel):
     model: LanguageModel
     weights: Dtype = "bf16"
     cache: Dtype = "bf16"
-    tensor_parallel: int = Field(default=1, ge=1, le=64)
+    tensor_parallel: Parts = 1
 
     @property
     def peak_flop_s(self) -> float:

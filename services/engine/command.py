@@ -9,14 +9,18 @@ import typer
 import uvloop
 
 from cliffwatch.errors import InputError
+from cliffwatch.roofline.hardware import Dtype
+from cliffwatch.roofline.model import model_names
 from cliffwatch.units import parse_tokens
+from services.engine.estimate import estimate_profile
 from services.engine.faces import FACES, face_named
 from services.engine.faces.face import Face
-from services.engine.profile import DEFAULT_PROFILE, load_profile
+from services.engine.profile import DEFAULT_PROFILE, NamedDeployment, Profile, load_profile
 from services.engine.router.command import route
 from services.engine.server import Settings, serve
 
 MAX_SPEED = 1e6
+BF16: Dtype = "bf16"
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 app.command()(route)
@@ -27,8 +31,16 @@ def engine(
     ctx: typer.Context,
     host: str = typer.Option("127.0.0.1", help="Address to listen on."),
     port: int = typer.Option(8000, min=0, max=65535, help="Port to listen on; 0 takes a free one."),
-    model: str = typer.Option("", help="Name of the served model; the profile's own unless given."),
+    model: str = typer.Option(
+        "", help="Name of the served model; the profile's own unless given. With --hardware, the model of the estimate."
+    ),
     profile: str = typer.Option(DEFAULT_PROFILE, help="Measured profile to follow: its name, or a YAML file."),
+    hardware: str = typer.Option(
+        "", help="Estimate a profile for this hardware and --model from data sheets, at the efficiency of --profile."
+    ),
+    weights: Dtype = typer.Option(BF16, help="Format of the weights, for --hardware."),
+    kv_cache_dtype: Dtype = typer.Option(BF16, help="Format of the key-value cache, for --hardware."),
+    tensor_parallel: int = typer.Option(1, min=1, max=64, help="Devices that share the model, for --hardware."),
     speed: float = typer.Option(1.0, help="How much faster than the measured engine: 10 makes every wait a tenth."),
     max_model_len: str = typer.Option("", help="Longest prompt and answer together, in tokens (such as 40k)."),
     max_num_seqs: int = typer.Option(0, min=0, help="Sequences in one batch; 0 takes the profile's."),
@@ -57,11 +69,13 @@ def engine(
         _refuse_options(ctx)
         return
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    named = _deployment(hardware, model, weights, kv_cache_dtype, tensor_parallel)
+    followed = load_profile(profile)
     settings = _settings(
         host=host,
         port=port,
-        model=model,
-        profile_name=profile,
+        model="" if named else model,
+        profile=estimate_profile(named, followed) if named else followed,
         speed=speed,
         max_model_len=max_model_len,
         max_num_seqs=max_num_seqs,
@@ -73,12 +87,38 @@ def engine(
         version=engine_version,
         metrics_port=metrics_port,
     )
-    uvloop.run(serve(settings, lambda addresses: _announce(addresses, settings.model)))
+    uvloop.run(serve(settings, lambda addresses: _announce(addresses, settings)))
 
 
-def _announce(addresses: list[str], model: str) -> None:
+def _announce(addresses: list[str], settings: Settings) -> None:
     api, *metrics = addresses
-    typer.echo(f"engine: {api} model {model}" + "".join(f"\nmetrics: {address}/metrics" for address in metrics))
+    typer.echo(
+        f"engine: {api} model {settings.model}" + "".join(f"\nmetrics: {address}/metrics" for address in metrics)
+    )
+    if not settings.profile.measured:
+        typer.echo(f"profile {settings.profile.name}: estimated, not measured", err=True)
+
+
+def _deployment(
+    hardware: str, model: str, weights: Dtype, cache: Dtype, tensor_parallel: int
+) -> NamedDeployment | None:
+    """What is to be estimated; None where a measured profile is followed. Raises InputError."""
+    if hardware:
+        if not model:
+            raise InputError("is needed with --hardware", field="--model", allowed=", ".join(model_names()))
+        return NamedDeployment(
+            hardware=hardware, model=model, weights=weights, cache=cache, tensor_parallel=tensor_parallel
+        )
+    for option, given in (
+        ("--weights", weights != BF16),
+        ("--kv-cache-dtype", cache != BF16),
+        ("--tensor-parallel", tensor_parallel != 1),
+    ):
+        if given:
+            raise InputError(
+                "changes an estimate, and a measured profile is followed", field=option, allowed="with --hardware"
+            )
+    return None
 
 
 def _refuse_options(ctx: typer.Context) -> None:
@@ -97,7 +137,7 @@ def _settings(
     host: str,
     port: int,
     model: str,
-    profile_name: str,
+    profile: Profile,
     speed: float,
     max_model_len: str,
     max_num_seqs: int,
@@ -110,7 +150,6 @@ def _settings(
     metrics_port: int,
 ) -> Settings:
     """Options checked against the profile. Raises InputError."""
-    profile = load_profile(profile_name)
     if not 0 < speed <= MAX_SPEED:
         raise InputError("is out of range", field="--speed", value=speed, allowed=f"above 0, at most {MAX_SPEED:g}")
     try:

@@ -10,6 +10,9 @@ from pydantic import Field
 
 from cliffwatch.config import ConfigModel, load_config
 from cliffwatch.errors import InputError
+from cliffwatch.roofline.hardware import Dtype, load_hardware
+from cliffwatch.roofline.model import load_model
+from cliffwatch.roofline.step import Deployment, Parts
 from cliffwatch.units import TokenCount
 from services.engine.core import IntakeTime
 from services.engine.step_time import StepTime
@@ -46,11 +49,33 @@ class Source(ConfigModel):
     errors: dict[str, FitError] = Field(default_factory=dict)
 
 
+class NamedDeployment(ConfigModel):
+    """Model and hardware by the names of their data files."""
+
+    hardware: str
+    model: str
+    weights: Dtype = "bf16"
+    cache: Dtype = "bf16"
+    tensor_parallel: Parts = 1
+
+    def resolve(self) -> Deployment:
+        """The data sheets themselves. Raises InputError for a name that is not known."""
+        sheets = {"hardware": load_hardware(self.hardware), "model": load_model(self.model)}
+        return Deployment(**sheets, **self.model_dump(exclude=set(sheets)))
+
+
 class Profile(ConfigModel):
-    """One engine: its name, limits and time coefficients."""
+    """One engine: its name, limits and time coefficients.
+
+    Attributes:
+        measured: false where the figures were worked out from data sheets, with the efficiencies of a measured profile.
+        deployment: model and hardware by their data sheets, where both are known.
+    """
 
     name: str
     model: str
+    measured: bool = True
+    deployment: NamedDeployment | None = None
     source: Source
     limits: EngineLimits
     intake: IntakeTime
