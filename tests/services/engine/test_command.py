@@ -33,7 +33,7 @@ def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
         (("--hardware", "L4"), "--model: is needed with --hardware; allowed: deepseek-v2, llama-3-70b"),
         (("--hardware", "L9", "--model", "yi-34b"), "hardware: nothing is known of it; got 'L9'; allowed: A10"),
         (("--hardware", "L4", "--model", "yi-34b"), "yi-34b in bf16 (69 GB) does not fit 1 x L4; got 1; allowed: 4"),
-        (("--hardware", "A10", "--model", "yi-34b", "--weights", "fp8"), "A10 has no matrix units for it"),
+        (("--hardware", "A10", "--model", "phi-3-mini", "--weights", "fp8"), "A10 has no matrix units for it"),
         (("--weights", "int4"), "--weights: changes an estimate"),
         (("--speed", "0"), "--speed: is out of range; got 0.0"),
         (("--speed", "nan"), "--speed: is out of range; got nan"),
