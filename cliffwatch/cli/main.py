@@ -20,6 +20,7 @@ COMMANDS: Table = {
     "link-key": ("cliffwatch.cli.link_key:app", "Make a key for a run over several machines."),
     "capacity": ("loadgen.capacity.command:app", "Find the highest request rate at which an SLO file holds."),
     "calibrate": ("loadgen.calibration.command:app", "Measure how far off this host's own measuring is."),
+    "import": ("cliffwatch.cli.imports:app", "Keep another tool's measurements as a run."),
     "report": ("cliffwatch.cli.report:app", "Judge a finished run: table, JSON or one HTML file."),
     "compare": ("cliffwatch.cli.compare:app", "Say where a new run is better or worse than another: a gate for CI."),
     "surface": ("cliffwatch.cli.surface:app", "Latency over the dimensions of the traffic: grids of a run's requests."),

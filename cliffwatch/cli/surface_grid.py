@@ -29,7 +29,9 @@ FEW = "†"
 
 @app.command()
 def grid(
-    run: Path = typer.Argument(None, metavar="[RUN]", help="The folder of a run; or none, with --prometheus."),
+    run: Path = typer.Argument(
+        None, metavar="[RUN]", help="The folder of a run, or a file of measurements; or none, with --prometheus."
+    ),
     metric: str = typer.Option("ttft_s", help="A figure of a request, such as ttft_s, itl_s, e2e_user_s."),
     statistic: str = typer.Option("p95", help=f"One of {', '.join(STATISTICS)}."),
     rows: str = typer.Option("", help=f"One of {', '.join(DIMENSIONS)}; input_tokens (with --prometheus: time)."),
@@ -84,9 +86,9 @@ def grid(
 
 
 def _rows(run: Path) -> GridSource:
-    from cliffwatch.records.reader import RunReader
+    from cliffwatch.surface.source import open_source
 
-    return RowsSource(RunReader(run))
+    return RowsSource(open_source(run))
 
 
 def _engine(url: str, token_file: Path | None, name: str, match: Sequence[str], last: str) -> GridSource:

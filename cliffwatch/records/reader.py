@@ -104,9 +104,9 @@ class RunReader:
 
     def _copy_files(self, sources: Sources) -> None:
         if self._database is None:
-            self._database = _new_database()
-            _create_empty(self._database)
-            _create_view(self._database, "kept")
+            self._database = new_database()
+            create_empty(self._database)
+            create_view(self._database, "kept")
         before = self._loaded or {}
         with _transaction(self._database):
             for shard, files in sources.items():
@@ -121,15 +121,15 @@ class RunReader:
 
 def connect_files(files: Sequence[Path]) -> duckdb.DuckDBPyConnection:
     """A database with the view `requests` over these Parquet files, which must stay where they are."""
-    database = _new_database()
+    database = new_database()
     if not files:
-        _create_empty(database)
-        _create_view(database, "kept")
+        create_empty(database)
+        create_view(database, "kept")
     elif set(database.from_query(f"FROM {_parquet(files)}").columns) >= LATER_COLUMNS:
-        _create_view(database, _parquet(files))
+        create_view(database, _parquet(files))
     else:  # an older version wrote it: `kept` has no rows, but all columns
-        _create_empty(database)
-        _create_view(database, f"(FROM kept UNION ALL BY NAME FROM {_parquet(files)})")
+        create_empty(database)
+        create_view(database, f"(FROM kept UNION ALL BY NAME FROM {_parquet(files)})")
     return database
 
 
@@ -160,18 +160,20 @@ def _saying(place: Path) -> Iterator[None]:
         raise
 
 
-def _create_empty(database: duckdb.DuckDBPyConnection) -> None:
+def create_empty(database: duckdb.DuckDBPyConnection) -> None:
     """A table `kept` for rows of a run, each with the shard that it came from."""
     database.register("nothing", ARROW_SCHEMA.empty_table())
     database.execute("CREATE TABLE kept AS SELECT NULL::INTEGER AS _shard, * FROM nothing LIMIT 0")
     database.unregister("nothing")
 
 
-def _create_view(database: duckdb.DuckDBPyConnection, origin: str) -> None:
+def create_view(database: duckdb.DuckDBPyConnection, origin: str) -> None:
+    """The view `requests`, with its figures, over a table expression with a run's columns."""
     database.execute(f"CREATE VIEW requests AS SELECT {view_columns()} FROM {origin}")  # noqa: S608  ours, quoted
 
 
-def _new_database() -> duckdb.DuckDBPyConnection:
+def new_database() -> duckdb.DuckDBPyConnection:
+    """An empty one in memory, which fetches nothing from anywhere."""
     return duckdb.connect(":memory:", config={"autoinstall_known_extensions": False})
 
 

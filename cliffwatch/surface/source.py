@@ -1,0 +1,14 @@
+"""Where a surface's rows come from: a run folder, or a file of other tools' measurements."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cliffwatch.records.foreign import read_foreign
+from cliffwatch.records.reader import RunReader
+from cliffwatch.surface.grid import Sessions
+
+
+def open_source(path: Path) -> Sessions:
+    """The rows behind a path. Raises InputError or RunError."""
+    return RunReader(path) if path.is_dir() else read_foreign(path)
