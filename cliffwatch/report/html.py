@@ -17,9 +17,11 @@ from cliffwatch.records.reader import RunReader
 from cliffwatch.records.schema import Phase
 from cliffwatch.report import words
 from cliffwatch.report.plots import (
+    Cached,
     Distribution,
     Heatmap,
     Timeline,
+    cached,
     distribution,
     latency_heatmap,
     mostly_known,
@@ -28,13 +30,14 @@ from cliffwatch.report.plots import (
 from cliffwatch.report.summary import Report
 from cliffwatch.slo.beside import table as beside
 from cliffwatch.slo.judgement import ObjectiveResult
+from cliffwatch.surface.drill import Slow
 from cliffwatch.units import format_seconds
 
 ROOM = Path(__file__).parent
 ASSETS = ROOM / "assets"
 EMBEDDED = (
-    "uplot/uPlot.min.css", "cliffwatch.css", "uplot/uPlot.iife.min.js", "charts.js", "heatmap.js", "attainment.js",
-    "report.js",
+    "uplot/uPlot.min.css", "cliffwatch.css", "uplot/uPlot.iife.min.js", "charts.js", "heatmap.js", "curves.js",
+    "attainment.js", "report.js",
 )  # fmt: skip
 # label, figure of an open-loop run, figure of a closed-loop run
 PLOTTED = {
@@ -64,6 +67,7 @@ def render(reader: RunReader, report: Report, *, phase: Phase | None = Phase.MEA
             )
             for key, statistic in HEATMAPS
         }
+        states = cached(connection, figures["ttft"][1], phase)
     if not mostly_known(heatmaps["ttft-p95"]):  # the first one is shown; medians need fewer requests
         heatmaps = {"ttft-p50": heatmaps["ttft-p50"]} | heatmaps
     template = _environment().get_template("template.html.j2")
@@ -72,7 +76,8 @@ def render(reader: RunReader, report: Report, *, phase: Phase | None = Phase.MEA
         distributions=distributions,
         timelines=timelines,
         heatmaps=heatmaps,
-        plots=_plots(objectives, distributions, timelines, heatmaps),
+        cached=states,
+        plots=_plots(objectives, distributions, timelines, heatmaps) | ({"cached": _curves(states)} if states else {}),
         assets={name: _asset(name) for name in EMBEDDED},
         version=__version__,
     )
@@ -210,4 +215,26 @@ def _heatmap(one: Heatmap) -> dict[str, Any]:
         "cells": [[asdict(cell) for cell in line] for line in one.cells],
         "thresholds": one.thresholds_s,
         "unit": "s",
+        "label": one.label,
+        "slowest": [[[_short(slow) for slow in cell] for cell in line] for line in one.slowest],
+    }
+
+
+def _short(one: Slow) -> tuple[Any, ...]:
+    """As `report.js` reads it; there are hundreds of them, and times are shown with three digits."""
+    told = one.request_id, round(one.time_s, 1), float(f"{one.metric:.4g}"), one.input_tokens, one.output_tokens
+    return told if one.replica is None else (*told, one.replica)
+
+
+def _curves(one: Cached) -> dict[str, Any]:
+    return {
+        "kind": "curves",
+        "label": f"Median TTFT over input tokens at batch {one.batch}, by cache state",
+        "x": one.middles,
+        "xLabels": one.rows,
+        "xLabel": "input tokens",
+        "columns": one.columns,
+        "cells": [[asdict(cell) for cell in line] for line in one.cells],
+        "unit": "s",
+        "yLabel": "TTFT",
     }

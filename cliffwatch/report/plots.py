@@ -15,7 +15,9 @@ from cliffwatch.report.query import ok_in, row, rows
 from cliffwatch.slo.judgement import Bucket, ObjectiveResult, Quantile
 from cliffwatch.slo.quantiles import quantile
 from cliffwatch.surface.cells import Cell
-from cliffwatch.surface.grid import heatmap
+from cliffwatch.surface.contrast import contrast
+from cliffwatch.surface.drill import Slow, slowest
+from cliffwatch.surface.grid import ALL_PHASES, Question, RowsSource, heatmap
 
 # A time bin holds at least this many requests on average, half as many again as a P95 needs to be shown: of bins of 30,
 # one in 46 has fewer than 20 (Poisson). Such a P95 rests on one or two requests, which is enough to see a trend and is
@@ -27,6 +29,7 @@ MAX_DISTRIBUTION_BINS = 80
 MIN_DISTRIBUTION_BINS = 12
 BINS_PER_DECADE = (40, 20, 10, 5, 2)
 SHORTEST_S = 1e-6
+SLOWEST = 5
 
 
 class _Part(BaseModel):
@@ -70,6 +73,7 @@ class Heatmap(_Part):
     """A grid with its labels: cells[r][c] belongs to rows[r] (input tokens a prompt) and columns[c] (batch).
 
     `thresholds_s[r]` is the strictest objective that all lengths of the row have; null where there is none.
+    `slowest[r][c]` are the slowest requests of a cell.
     """
 
     label: str
@@ -77,6 +81,18 @@ class Heatmap(_Part):
     columns: tuple[str, ...]
     cells: tuple[tuple[Cell, ...], ...]
     thresholds_s: tuple[float | None, ...]
+    slowest: tuple[tuple[tuple[Slow, ...], ...], ...]
+
+
+class Cached(_Part):
+    """A latency over input length at one batch size, with and without a shared prefix, and what it says."""
+
+    batch: str
+    says: str
+    middles: tuple[float, ...]
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    cells: tuple[tuple[Cell, ...], ...]
 
 
 def distribution(connection: duckdb.DuckDBPyConnection, label: str, figure: str, phase: Phase | None) -> Distribution:
@@ -170,14 +186,36 @@ def latency_heatmap(
     objectives: Sequence[ObjectiveResult],
 ) -> Heatmap:
     """Latency over input length and batch, with the objectives that its cells are held against."""
-    grid = heatmap(connection, figure, statistic, phase=str(phase) if phase else "all")
+    grid = heatmap(connection, figure, statistic, phase=_name(phase))
+    found = slowest(connection, grid.question, SLOWEST)
     return Heatmap(
         label=label,
         rows=grid.rows.labels,
         columns=grid.columns.labels,
         cells=grid.cells,
         thresholds_s=tuple(_strictest(objectives, figure, *span) for span in grid.rows.spans if span),
+        slowest=tuple(tuple(found.get((row, column), ()) for column in grid.columns.keys) for row in grid.rows.keys),
     )
+
+
+def _name(phase: Phase | None) -> str:
+    return str(phase) if phase else ALL_PHASES
+
+
+def cached(connection: duckdb.DuckDBPyConnection, figure: str, phase: Phase | None) -> Cached | None:
+    """The median at the first batch size that has both states at a length; None where none has."""
+    question = Question(figure, "p50", "input_tokens", "cache", _name(phase), facet="batch")
+    for grid in RowsSource(connection).grids(question):
+        if (says := contrast(grid)) is not None:
+            return Cached(
+                batch=grid.facet or "",
+                says=says,
+                middles=grid.rows.middles or (),
+                rows=grid.rows.labels,
+                columns=grid.columns.labels,
+                cells=grid.cells,
+            )
+    return None
 
 
 def _strictest(objectives: Sequence[ObjectiveResult], figure: str, low: float, high: float) -> float | None:

@@ -68,6 +68,10 @@ class Bins:
         edge = number * self.step if self.scale == "linear" else 2.0 ** (number / self.step)
         return math.ceil(round(edge, 9)) if self.whole else round(edge, 9)
 
+    def key(self, place: Key) -> Key:
+        """What a bin, as `sql` gives it, is called: its lower edge, or the value."""
+        return place if isinstance(place, str) or self.last is None else self.edge(int(place))
+
     def number(self, value: float) -> int:
         """The bin that a value falls into."""
         place = value / self.step if self.scale == "linear" else math.log2(value) * self.step
@@ -108,6 +112,15 @@ class Axis:
         if self.edges:
             return tuple(pairwise(self.edges))
         return tuple(None if isinstance(key, str) else (key, key + 1) for key in self.keys)
+
+    @property
+    def middles(self) -> tuple[float, ...] | None:
+        """Where each bin stands on a plot's axis: the value, or the middle by its scale; None for words."""
+        if not self.edges:
+            return None if any(isinstance(key, str) for key in self.keys) else tuple(map(float, self.keys))
+        if self.scale == "log":
+            return tuple(math.sqrt(low * high) for low, high in pairwise(self.edges))
+        return tuple((low + high) / 2 for low, high in pairwise(self.edges))
 
     @property
     def labels(self) -> tuple[str, ...]:

@@ -69,6 +69,18 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
+class Slow:
+    """One of the slowest requests of a cell; times in seconds."""
+
+    request_id: int
+    time_s: float
+    metric: float
+    input_tokens: int
+    output_tokens: int | None
+    replica: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Whereabouts:
     """Where a request lies: seconds into the run, its replica, and the keys of its row, column and facet; null where
     it has none. `value` of each side is what the request has of that dimension."""
@@ -107,6 +119,32 @@ def requests_in(
     return Page(n, counted, tuple(Placed(*one) for one in found))
 
 
+def slowest(source: Source, question: Question, each: int) -> dict[tuple[Key, Key], tuple[Slow, ...]]:
+    """Up to `each` of the slowest requests that count in each cell, by the keys of its row and column.
+
+    Raises:
+        RunError: the run cannot be read.
+    """
+    with session(source) as connection:
+        layout = lay_out(connection, question)
+        found = connection.execute(
+            f"""
+            SELECT {layout.place("rows")} AS _row, {layout.place("columns")} AS _column, request_id,
+                intended_ns / 1e9, {FIGURES[question.metric].sql} AS _metric, input_tokens, output_tokens, replica
+            FROM {layout.table} WHERE {layout.condition} AND {OK} AND _row IS NOT NULL AND _column IS NOT NULL
+                AND _metric IS NOT NULL
+            QUALIFY row_number() OVER (PARTITION BY _row, _column ORDER BY _metric DESC, request_id) <= {each:d}
+            ORDER BY _metric DESC, request_id
+            """  # noqa: S608  our own names
+        ).fetchall()
+    cells: dict[tuple[Key, Key], tuple[Slow, ...]] = {}
+    (_, rows), (_, columns) = layout.sides["rows"], layout.sides["columns"]
+    for row, column, *told in found:
+        key = rows.key(row), columns.key(column)
+        cells[key] = (*cells.get(key, ()), Slow(*told))
+    return cells
+
+
 def whereabouts(source: Source, question: Question, request_id: int) -> Whereabouts:
     """The cell of a request. Raises InputError where no request has that id, RunError."""
     with session(source) as connection:
@@ -123,12 +161,11 @@ def whereabouts(source: Source, question: Question, request_id: int) -> Whereabo
         raise InputError(message, field="request_id", value=request_id, allowed="ids as the cells list them")
     time_s, replica, phase, *rest = found[0]
     numbers, own = rest[: len(places)], rest[len(places) :]
-    keys = {side: _key(bins, number) for (side, (_, bins)), number in zip(layout.sides.items(), numbers, strict=True)}
+    keys = {
+        side: None if number is None else bins.key(number)
+        for (side, (_, bins)), number in zip(layout.sides.items(), numbers, strict=True)
+    }
     return Whereabouts(time_s, replica, keys, dict(zip(layout.sides, own, strict=True)), phase)
-
-
-def _key(bins: Bins, number: Key | None) -> Key | None:
-    return number if number is None or isinstance(number, str) or bins.last is None else bins.edge(int(number))
 
 
 def _inside(layout: Layout, place: Place) -> tuple[str, dict[str, Key]]:

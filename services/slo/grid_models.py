@@ -17,6 +17,7 @@ class AxisItem(Answer):
     why: str = Field(description="The rule that chose the bins.")
     keys: list[str] = Field(description="What a row (or column) is called in questions about its cells.")
     labels: list[str]
+    middles: list[float] | None = Field(description="Where each stands on a plot's axis; null for words.")
     spans: list[tuple[float, float] | None] = Field(
         description="From the first value up to the second, which only the last bin holds as well; null for words."
     )
@@ -50,6 +51,7 @@ class Heatmaps(Answer):
     run: str
     facet: str = Field(description="The third dimension.")
     heatmaps: list[Heatmap]
+    says: list[str | None] = Field(description="For each: where its columns differ the most; null where none do.")
 
 
 class CellRequest(Answer):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from cliffwatch.records.figures import FIGURES
 from cliffwatch.records.reader import RunReader
 from cliffwatch.surface.bins import Axis, Key
+from cliffwatch.surface.contrast import contrast
 from cliffwatch.surface.drill import Place, requests_in, whereabouts
 from cliffwatch.surface.grid import Grid, Question, RowsSource
 from services.slo.grid_models import AxisItem, CellRequest, CellRequests, Heatmap, Heatmaps, RequestCell
@@ -27,7 +28,12 @@ def heatmap(run_id: str, reader: RunReader, asked: HeatmapParameters) -> Heatmap
 def heatmaps(run_id: str, reader: RunReader, asked: FacetParameters) -> Heatmaps:
     """A grid for each value of the facet. Raises InputError as `heatmap` does."""
     grids = RowsSource(reader).grids(Question(**asked.model_dump()))
-    return Heatmaps(run=run_id, facet=asked.facet, heatmaps=[_answer(run_id, grid) for grid in grids])
+    return Heatmaps(
+        run=run_id,
+        facet=asked.facet,
+        heatmaps=[_answer(run_id, grid) for grid in grids],
+        says=[contrast(grid) for grid in grids],
+    )
 
 
 def cell(run_id: str, reader: RunReader, asked: CellParameters) -> CellRequests:
@@ -80,6 +86,7 @@ def _axis(axis: Axis) -> AxisItem:
         why=axis.why,
         keys=[str(key) for key in axis.keys],
         labels=list(axis.labels),
+        middles=None if axis.middles is None else list(axis.middles),
         spans=list(axis.spans),
     )
 

@@ -75,7 +75,7 @@ def test_what_a_run_holds_stays_text(tmp_path: Path, rows: list[RequestRow]) -> 
         tmp_path / "run", rows, slo=SLO, name=EVIL, model=EVIL, target=EVIL, warnings=(EVIL,), host={EVIL: EVIL}
     )
     page = page_of(run.dir)
-    assert len(page.scripts) == 6
+    assert len(page.scripts) == 7
     assert "alert(1)" not in "".join(page.scripts[1:])
     assert not [name for _, attributes in page.elements for name in attributes if name.startswith("on")]
     assert EVIL.strip() in "".join(page.words)
@@ -97,9 +97,9 @@ def test_every_plot_has_its_element_and_renderer(tmp_path: Path, rows: list[Requ
     wanted = {attributes["data-plot"] for _, attributes in page.elements if "data-plot" in attributes}
     chosen = {attributes["value"] for tag, attributes in page.elements if tag == "option"}
     assert wanted | chosen == set(plots)
-    renderers = re.search(r"return \{ (.*?) \};\n\}\)\(\);", page.scripts[2])
+    renderers = re.search(r"return \{\s+(.*?),\n    parts:", page.scripts[2])
     assert renderers
-    added = re.findall(r"^cliffwatch\.(\w+) = ", "\n".join(page.scripts[3:5]), re.MULTILINE)
+    added = re.findall(r"^cliffwatch\.(\w+) = ", "\n".join(page.scripts[3:6]), re.MULTILINE)
     assert {plot["kind"] for plot in plots.values()} <= {*renderers[1].split(", "), *added}
 
 

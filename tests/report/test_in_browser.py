@@ -49,7 +49,7 @@ def test_draws_offline_without_errors_or_sideways_scroll(
     page.on("pageerror", lambda error: said.append(str(error)))
     page.on("request", lambda request: asked.append(request.url))
     page.goto(page_file.as_uri())
-    assert page.locator("canvas").count() == 5
+    assert page.locator("canvas").count() == 6
     assert page.locator("svg.nines").count() == 5
     assert page.locator("table.heatmap td[data-heat]").count() > 10
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
@@ -73,6 +73,17 @@ def test_is_usable_by_keyboard(browser: Browser, page_file: Path) -> None:
     page.locator("#theme").focus()
     page.keyboard.press("Enter")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(13, 18, 23)"
+    page.close()
+
+
+def test_a_cell_shows_its_slowest_requests_by_keyboard(browser: Browser, page_file: Path) -> None:
+    page = browser.new_page()
+    page.goto(page_file.as_uri())
+    page.locator("#heatmap tbody td[tabindex]").first.focus()
+    page.keyboard.press("Enter")
+    rows = page.locator("#heatmap-requests tbody tr")
+    assert rows.count() == 5
+    assert "The slowest 5 of" in page.locator("#heatmap-requests caption").inner_text()
     page.close()
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from cliffwatch.errors import InputError
 from cliffwatch.records.reader import RunReader
-from cliffwatch.surface.drill import MAX_PAGE, Place, requests_in, whereabouts
+from cliffwatch.surface.drill import MAX_PAGE, Place, requests_in, slowest, whereabouts
 from cliffwatch.surface.grid import Question, RowsSource
 from tests.records.synthetic import SyntheticRun, make_run
 
@@ -89,3 +89,13 @@ def test_what_is_no_cell_or_page_is_said(run: SyntheticRun, place: Place, option
 def test_an_id_that_is_not_there_is_said(run: SyntheticRun, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no request"):
         whereabouts(RunReader(run.dir), Question("ttft_s", "p95"), 10**12)
+
+
+def test_the_slowest_of_each_cell_are_the_first_of_its_list(run: SyntheticRun) -> None:
+    reader, question = RunReader(run.dir), Question("ttft_s", "p95")
+    found = slowest(reader, question, 3)
+    (grid,) = RowsSource(reader).grids(question)
+    assert len(found) == sum(cell.n > 0 for line in grid.cells for cell in line)
+    for (row, column), told in found.items():
+        listed = requests_in(reader, question, Place(str(row), str(column)), limit=3).requests
+        assert [one.request_id for one in told] == [one.request_id for one in listed if one.metric is not None]

@@ -1,5 +1,5 @@
-/* Charts of cliffwatch's pages: a small layer over uPlot. What uPlot does not draw is in heatmap.js and attainment.js.
-   One global, `cliffwatch`, which those two add to. Every renderer replaces the content of the element it is given and may
+/* Charts of cliffwatch's pages: a small layer over uPlot. What uPlot does not draw is in heatmap.js and attainment.js, what
+   needs more of it in curves.js. One global, `cliffwatch`, which those add to. Every renderer replaces the content of the element it is given and may
    be called again with new data; values are seconds, shares or counts; null is unknown and is never drawn as 0. All text
    goes in as text. */
 "use strict";
@@ -279,5 +279,8 @@ const cliffwatch = (() => {
   addEventListener("beforeprint", redraw);
   addEventListener("afterprint", redraw);
 
-  return { lines, histogram, empty, themeToggle, node, color, byUnit, format: { seconds, share, attained, interval, count } };
+  return {
+    lines, histogram, empty, themeToggle, node, color, byUnit, format: { seconds, share, attained, interval, count },
+    parts: { axis, described, logSplits, marks, mount },
+  };
 })();

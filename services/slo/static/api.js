@@ -21,6 +21,7 @@ export const runs = () => get("/v1/runs");
 export const detail = (id) => get(run(id, ""));
 export const attainment = (id) => get(run(id, "/attainment"));
 export const heatmap = (id, asked) => get(run(id, "/heatmap"), asked);
+export const heatmaps = (id, asked) => get(run(id, "/heatmaps"), asked);
 export const cell = (id, asked) => get(run(id, "/heatmap/cell"), asked);
 export const timeline = (id, metric) => get(run(id, "/timeline"), { metric });
 export const engine = (id) => get(run(id, "/engine"));

@@ -1,8 +1,9 @@
 /* The heatmap as a grid that can be walked with the arrow keys; the line under it reads out the cell in hand. */
 
+import { asCells } from "./cells.js";
 import { byId, node, show } from "./dom.js";
 import * as place from "./place.js";
-import { count, plural } from "./words.js";
+import { count, plural, statisticWords } from "./words.js";
 
 let shown = null;
 
@@ -17,12 +18,12 @@ export function showHeatmap(answer, objectives) {
   if (answer.note) return show(box, node("p", { class: "empty" }, answer.note));
   const fresh = node("div");
   cliffwatch.heatmap(fresh, {
-    caption: `${words(answer.statistic)} of ${answer.label}, ${plural(answer.n, "request")} of the ${answer.phase} phase`
+    caption: `${statisticWords(answer.statistic)} of ${answer.label}, ${plural(answer.n, "request")} of the ${answer.phase} phase`
       + (answer.insteadOf ? ` (most cells have too few for a ${answer.insteadOf} yet)` : ""),
     corner: `${answer.rows.words.replace(" tokens", "")} ↓ ${answer.columns.words} →`,
     rows: answer.rows.labels, columns: answer.columns.labels, unit: unit(),
     thresholds: answer.unit === "s" && answer.rows.name === "input_tokens" ? strictest(objectives, answer.rows.spans) : null,
-    cells: answer.values.map((row, r) => row.map((value, c) => ({ value, n: answer.counts[r][c], few: answer.few[r][c] }))),
+    cells: asCells(answer),
   });
   asGrid(fresh.querySelector("table"));
   show(box, ...fresh.childNodes);
@@ -33,7 +34,6 @@ export function showHeatmap(answer, objectives) {
 const isShare = () => shown.statistic === "attainment";
 const unit = () => (isShare() ? "attained" : UNITS[shown.unit] ?? "");
 const written = (value) => cliffwatch.byUnit[unit()](value);
-const words = (statistic) => (/^p\d/.test(statistic) ? statistic.toUpperCase() : statistic);
 
 /** For each row the lowest threshold of the objectives that hold for all lengths in it; null where there is none. */
 function strictest(objectives, spans) {
@@ -69,7 +69,7 @@ function sentence(r, c) {
   if (value === null) return `${where}: ${n ? `too few requests to show, n ${count(n)}` : "no requests"}`;
   const [low, high] = [shown.lows[r][c], shown.highs[r][c]];
   const interval = low === null ? "" : ` (95 % interval ${written(low)} to ${written(high)})`;
-  return `${where}: ${words(shown.statistic)} ${written(value)}${interval}, n ${count(n)}${shown.few[r][c] ? ", few samples" : ""}`;
+  return `${where}: ${statisticWords(shown.statistic)} ${written(value)}${interval}, n ${count(n)}${shown.few[r][c] ? ", few samples" : ""}`;
 }
 
 function readOut(cell) {

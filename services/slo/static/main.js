@@ -3,6 +3,7 @@
 import * as api from "./api.js";
 import { showAttainment } from "./attainment.js";
 import { PAGE, showCell, watchCell } from "./cell.js";
+import { showCached, watchCached } from "./cached.js";
 import { byId, node, show } from "./dom.js";
 import { showEngine } from "./engine.js";
 import { showFacts } from "./facts.js";
@@ -13,6 +14,7 @@ import * as place from "./place.js";
 import { noRuns, showRuns } from "./runs.js";
 import { showTimeline } from "./timeline.js";
 import { showTrust } from "./trust.js";
+import { statisticWords } from "./words.js";
 
 const LIVE_MS = 2000;
 const IDLE_MS = 5000;
@@ -49,8 +51,8 @@ async function showAll(isCurrent) {
   if (!id) return message(noRuns());
   if (!known && list.runs.length === list.total) return message(noSuchRun(id));
   if (known?.state === "damaged") return message([node("h1", {}, `${id} is damaged`), node("p", {}, known.problem)]);
-  const [run, attainment, heatmap, timeline, outcomes, engine, cell] = await Promise.all([
-    api.detail(id), tried(api.attainment(id)), tried(grid(here)), tried(api.timeline(id, metric)), tried(api.outcomes(id)), tried(api.engine(id)), tried(cellOf(here)),
+  const [run, attainment, heatmap, timeline, outcomes, engine, cell, cached] = await Promise.all([
+    api.detail(id), tried(api.attainment(id)), tried(grid(here)), tried(api.timeline(id, metric)), tried(api.outcomes(id)), tried(api.engine(id)), tried(cellOf(here)), tried(cachedOf(here)),
   ]);
   if (!isCurrent()) return false;
   message(null);
@@ -60,6 +62,8 @@ async function showAll(isCurrent) {
   const objectives = (attainment.answer?.judgement?.objectives ?? []).filter((one) => one.figure === metric);
   part("heatmap", heatmap, (answer) => showHeatmap(answer, objectives));
   part("cell", cell, (answer) => showCell(answer, heatmap.answer));
+  byId("cached-card").hidden = !cached.answer;
+  part("cached-words", cached, (answer) => answer && showCached(answer));
   part("timeline", timeline, (answer) => showTimeline(answer, objectives.filter((one) => !one.input_tokens).map((one) => one.threshold_s)));
   part("outcomes", outcomes, showOutcomes);
   part("engine", engine, showEngine);
@@ -76,6 +80,12 @@ async function grid({ run: id, metric, statistic, threshold, rows, columns }) {
   const held = p95.counts.flat().filter((n) => n > 0).length;
   const shown = p95.values.flat().filter((value) => value !== null).length;
   return shown * 2 >= held ? p95 : { ...await ask("p50"), insteadOf: "P95" };
+}
+
+/** The metric by cache state over length, a grid for each batch size; null for what is no latency. */
+async function cachedOf({ run: id, metric, statistic }) {
+  const chosen = /^p\d|^mean$/.test(statistic) ? statistic : "p50";
+  return /_s$/.test(metric) ? api.heatmaps(id, { metric, statistic: chosen, rows: "input_tokens", columns: "cache", facet: "batch" }) : null;
 }
 
 /** The requests of the cell that is open; null where none is. */
@@ -132,7 +142,7 @@ async function fillChoices() {
   const { metrics, statistics, dimensions } = await api.choices();
   const option = (value, label) => node("option", { value }, label);
   byId("metric").replaceChildren(...metrics.map((one) => option(one.name, one.label)));
-  byId("statistic").replaceChildren(option("auto", "P95, else P50"), ...statistics.map((name) => option(name, /^p\d/.test(name) ? name.toUpperCase() : name)));
+  byId("statistic").replaceChildren(option("auto", "P95, else P50"), ...statistics.map((name) => option(name, statisticWords(name))));
   for (const id of ["rows", "columns"]) byId(id).replaceChildren(...dimensions.map((one) => option(one.name, one.name.replaceAll("_", " "))));
   showChoices();
 }
@@ -157,6 +167,7 @@ function start() {
   cliffwatch.themeToggle(byId("theme"));
   watchHeatmap();
   watchCell();
+  watchCached();
   for (const id of ["metric", "statistic", "threshold"]) byId(id).addEventListener("change", (event) => place.go({ [id]: event.target.value }));
   for (const [id, other] of [["rows", "columns"], ["columns", "rows"]]) byId(id).addEventListener("change", (event) => side(id, other, event.target.value));
   byId("skip").addEventListener("click", (event) => { event.preventDefault(); byId("content").focus(); });

@@ -25,6 +25,8 @@ export const bias = (error) => `${error.p50_s < 0 ? "-" : "+"}${seconds(Math.abs
 
 /** A target as it was written: 0.95 is `95 %`. */
 export const goal = (target) => `${Number((target * 100).toFixed(6))} %`;
+/** A statistic by its name: `p95` is `P95`. */
+export const statisticWords = (name) => (/^p\d/.test(name) ? name.toUpperCase() : name);
 export const usd = (amount) => (amount === null ? "–" : `$${Number(amount.toPrecision(3))}`);
 export const ago = (unix_s) => `${span(Date.now() / 1000 - unix_s)} ago`;
 export const plural = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;
