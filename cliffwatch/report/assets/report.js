@@ -18,7 +18,7 @@
     const number = (text) => node("td", { class: "number" }, text);
     const body = slowest[r][c].map(([id, due_s, value_s, input, output, replica]) => node("tr", {}, node("th", { scope: "row" }, String(id)),
       number(`${due_s.toFixed(1)} s`), number(format.seconds(value_s)), number(format.count(input)), number(format.count(output)), node("td", {}, replica ?? "–")));
-    const heads = ["Request", "due at", label.replace(/ P\d+$/, ""), "input", "output", "replica"].map((text) => node("th", { scope: "col" }, text));
+    const heads = ["Request", "due at", label.replace(/ P\d+$/, ""), "input", "output", "replica"].map((text, at) => node("th", { scope: "col", class: at && at < 5 ? "number" : null }, text));
     document.getElementById("heatmap-requests").replaceChildren(node("table", { class: "table" },
       node("caption", {}, `The slowest ${slowest[r][c].length} of ${format.count(cells[r][c].n)} requests of ${rows[r]}, ${columns[c]}`),
       node("thead", {}, node("tr", {}, ...heads)), node("tbody", {}, ...body)));
