@@ -165,28 +165,56 @@ class RowsSource:
             InputError: the bins asked for cannot be had.
             RunError: the run cannot be read.
         """
-        with session(self._source) as connection:
-            layout = lay_out(connection, question)
-            found = list(_ask(connection, question, layout))
-        placed = [one for one in found if None not in one[0]]
-        unplaced = sum(len(values) for place, values, _ in found if None in place)
-        axes = [
-            lay(
-                name,
-                dimension(name, side),
-                bins,
-                (key for place, _, _ in placed if (key := place[at]) is not None),
-                side,
-            )
-            for at, (side, (name, bins)) in enumerate(layout.sides.items())
-        ]
-        by_place = {place: (values, windows) for place, values, windows in placed}
+        found = samples(self._source, question)
         if question.facet is None:
-            return (_grid(question, axes, by_place, unplaced),)
+            return (_grid(question, found.axes, found.cells, found.unplaced),)
+        rows, columns, facets = found.axes
         return tuple(
-            _grid(question, axes[:2], {p[:2]: one for p, one in by_place.items() if p[2] == number}, unplaced, label)
-            for number, label in zip(axes[2].numbers, axes[2].labels, strict=True)
+            _grid(
+                question,
+                (rows, columns),
+                {place[:2]: one for place, one in found.cells.items() if place[2] == number},
+                found.unplaced,
+                label,
+            )
+            for number, label in zip(facets.numbers, facets.labels, strict=True)
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """The values behind the cells of a question.
+
+    Attributes:
+        axes: rows, columns and, where there is one, facet.
+        cells: by bin (one of the axis's `numbers`) on each axis: the values, and in which of `WINDOWS` equal windows of
+            the run each was due. For attainment a value is 1 or 0.
+        unplaced: values without a bin on some axis.
+    """
+
+    axes: tuple[Axis, ...]
+    cells: Mapping[tuple[Key, ...], tuple[Array, Array]]
+    unplaced: int
+
+
+def samples(source: Source, question: Question) -> Samples:
+    """The values of each cell; what counts is as in `RowsSource.grids`, and so are the errors."""
+    with session(source) as connection:
+        layout = lay_out(connection, question)
+        found = list(_ask(connection, question, layout))
+    cells = {}
+    unplaced = 0
+    for place, values, windows in found:
+        known = tuple(key for key in place if key is not None)
+        if len(known) == len(place):
+            cells[known] = values, windows
+        else:
+            unplaced += len(values)
+    axes = (
+        lay(name, dimension(name, side), bins, (place[at] for place in cells), side)
+        for at, (side, (name, bins)) in enumerate(layout.sides.items())
+    )
+    return Samples(tuple(axes), cells, unplaced)
 
 
 def heatmap(
@@ -282,8 +310,8 @@ def _ask(
 
 def _grid(
     question: Question,
-    axes: list[Axis],
-    found: Mapping[tuple[Key | None, ...], tuple[Array, Array]],
+    axes: tuple[Axis, ...],
+    found: Mapping[tuple[Key, ...], tuple[Array, Array]],
     unplaced: int,
     facet: str | None = None,
 ) -> Grid:

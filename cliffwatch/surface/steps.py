@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from cliffwatch.surface.cells import Cell
 from cliffwatch.surface.grid import Grid
@@ -47,7 +48,7 @@ def _steps(grid: Grid) -> Iterator[Step]:
         return
     for column in range(len(grid.columns.keys)):
         known = [(row, line[column]) for row, line in enumerate(grid.cells) if line[column].value and places[row] > 0]
-        for (row, lower), (to_row, upper) in zip(known, known[1:], strict=False):
+        for (row, lower), (to_row, upper) in pairwise(known):
             if lower.value is None or upper.value is None or upper.value <= lower.value or _overlap(lower, upper):
                 continue
             jump, grown = upper.value / lower.value, places[to_row] / places[row]
