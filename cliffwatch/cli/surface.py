@@ -7,6 +7,10 @@ import typer
 from cliffwatch.cli.lazy import Table, lazy_group
 
 COMMANDS: Table = {
+    "at": (
+        "cliffwatch.cli.surface_at:app",
+        "What an untried length and batch would cost, with an interval.",
+    ),
     "grid": (
         "cliffwatch.cli.surface_grid:app",
         "A statistic of a latency over two or three dimensions, with n and interval of each cell.",

@@ -1,0 +1,123 @@
+"""The measured cells that a surface is fitted to: one a length, batch and state of the cache, of a metric."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cliffwatch.errors import InputError
+from cliffwatch.records.conditions import OK
+from cliffwatch.records.figures import FIGURES
+from cliffwatch.records.schema import Phase
+from cliffwatch.surface.cells import Array
+from cliffwatch.surface.grid import Source, session
+
+# More lengths than a sweep has: traffic. Requests of about one length are then one cell.
+SWEEP_LENGTHS = 64
+BINS_AN_OCTAVE = 4
+UNCACHED = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredCells:
+    """The cells of one metric and one state of the cache, in order of batch and length.
+
+    Attributes:
+        metric: a name in `FIGURES` whose unit is the second.
+        cache: the state.
+        input_tokens: a prompt, of each cell: the geometric mean of its requests.
+        batch: prompts a request, of each cell.
+        values_s: the requests' figures, of each cell.
+    """
+
+    metric: str
+    cache: str
+    input_tokens: Array
+    batch: Array
+    values_s: tuple[Array, ...]
+
+    @property
+    def n(self) -> Array:
+        """Requests of each cell."""
+        return np.array([values.size for values in self.values_s])
+
+    @property
+    def places(self) -> Array:
+        """Where the cells lie, in octaves: (cells, 2), log2 of length and of batch."""
+        return np.asarray(np.log2(np.column_stack([self.input_tokens, self.batch])))
+
+    @property
+    def log_centres(self) -> Array:
+        """Of each cell the mean logarithm of its seconds: the logarithm of the geometric mean."""
+        return np.array([np.log(values).mean() for values in self.values_s])
+
+    @property
+    def log_spread(self) -> Array:
+        """How far each request lies from its cell's centre, in logarithms, of cells with two requests or more;
+        scaled by sqrt(n / (n - 1)), as the centre is the requests' own."""
+        repeated = [values for values in self.values_s if values.size > 1]
+        parts = [(np.log(v) - np.log(v).mean()) * np.sqrt(v.size / (v.size - 1)) for v in repeated]
+        return np.concatenate(parts) if parts else np.empty(0)
+
+    def without(self, left_out: Array) -> MeasuredCells:
+        """The cells but those of a boolean mask."""
+        kept = np.flatnonzero(~left_out)
+        values = tuple(self.values_s[i] for i in kept)
+        return MeasuredCells(self.metric, self.cache, self.input_tokens[kept], self.batch[kept], values)
+
+
+def read_cells(source: Source, metric: str, *, cached: bool | None = None) -> MeasuredCells:
+    """The cells of a run's measured requests that ended well.
+
+    Args:
+        source: a run, or foreign measurements.
+        metric: a latency in `FIGURES`.
+        cached: which state of the cache; None where there is one only.
+
+    Raises:
+        InputError: no such latency, both states are there and none is asked for, or nothing was measured of it.
+        RunError: the run cannot be read.
+    """
+    latencies = [name for name, figure in FIGURES.items() if figure.unit == "s"]
+    if metric not in latencies:
+        raise InputError("is no latency", field="metric", value=metric, allowed=", ".join(latencies))
+    sql = FIGURES[metric].sql
+    condition = f"{OK} AND phase = ? AND ({sql}) > 0 AND input_tokens > 0 AND batch > 0"
+    query = f"SELECT cache, input_tokens, batch, ({sql}) AS seconds FROM requests WHERE {condition}"  # noqa: S608  ours
+    with session(source) as connection:
+        found = connection.execute(query, [Phase.MEASURED.value]).fetchnumpy()
+    states = sorted({str(state) for state in found["cache"]})
+    state = _state(states, cached, metric)
+    mine = np.asarray(found["cache"]).astype(str) == state
+    lengths, batches, seconds = (np.asarray(found[name], float)[mine] for name in ("input_tokens", "batch", "seconds"))
+    return _cells(metric, state, lengths, batches, seconds)
+
+
+def _state(states: list[str], cached: bool | None, metric: str) -> str:
+    wanted = [state for state in states if cached is None or (state != UNCACHED) == cached]
+    if not wanted:
+        raise InputError(
+            "was not measured",
+            field="metric" if cached is None else "cache",
+            value=metric if cached is None else "cached" if cached else "uncached",
+            allowed=f"what the requests have: {', '.join(states) or 'nothing of this metric'}",
+        )
+    if len(wanted) > 1:
+        raise InputError("several states were measured", field="cache", value=", ".join(wanted), allowed="one of them")
+    return wanted[0]
+
+
+def _cells(metric: str, state: str, lengths: Array, batches: Array, seconds: Array) -> MeasuredCells:
+    keys = lengths
+    if np.unique(lengths).size > SWEEP_LENGTHS:
+        keys = np.round(np.log2(lengths) * BINS_AN_OCTAVE)
+    _, place, counts = np.unique(np.column_stack([batches, keys]), axis=0, return_inverse=True, return_counts=True)
+    groups = np.split(np.argsort(place.ravel(), kind="stable"), np.cumsum(counts)[:-1])
+    return MeasuredCells(
+        metric,
+        state,
+        np.array([np.exp(np.log(lengths[group]).mean()) for group in groups]),
+        np.array([batches[group][0] for group in groups]),
+        tuple(seconds[group] for group in groups),
+    )
