@@ -18,12 +18,14 @@ from services.engine.faces.face import Face
 from services.engine.profile import DEFAULT_PROFILE, NamedDeployment, Profile, load_profile
 from services.engine.router.command import route
 from services.engine.server import Settings, serve
+from services.engine.simulate_command import simulate
 
 MAX_SPEED = 1e6
 BF16: Dtype = "bf16"
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 app.command()(route)
+app.command()(simulate)
 
 
 @app.callback(invoke_without_command=True)

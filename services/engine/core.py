@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass
 
+import numpy as np
 from pydantic import Field
 
 from cliffwatch.config import ConfigModel
@@ -93,6 +94,29 @@ class Core:
         if self._step is not None:
             self._step_ends_s = start_s + self._step.duration_s
         return Turn(emitted, self._step)
+
+    def leap(self, until_s: float) -> int:
+        """End at once as many of the coming steps as are alike and end before `until_s`; returns their tokens.
+
+        To the last bit what `advance` would do: nothing is taken in, and no sequence gets its first or its last token.
+        The caller adds nothing before `until_s`.
+        """
+        step = self._step
+        if step is None or (most := self.scheduler.repeats(step)) < 1:
+            return 0
+        if self._arriving:
+            until_s = min(until_s, self._arriving[0][0])
+        ends_s = self._step_ends_s
+        if ends_s >= until_s:
+            return 0
+        # Added up one by one, as `advance` does: a sum in another order would differ in its last bit.
+        durations = self.scheduler.durations(step, most)
+        ends = np.add.accumulate(np.concatenate([[ends_s], durations]))
+        count = min(most, int(np.searchsorted(ends, until_s, "left")))
+        self.scheduler.repeat(step, count)
+        self._step = Step(step.decoding, duration_s=float(durations[count - 1]))
+        self._step_ends_s = float(ends[count])
+        return count * len(step.decoding)
 
     def _take_in(self, now_s: float) -> float:
         """Queue the prompts that are there, and those that come while these are hashed; returns when that is done."""

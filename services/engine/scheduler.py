@@ -13,8 +13,10 @@ from collections.abc import Sequence as Seq
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from services.engine.kv_cache import KvCache, blocks_for
-from services.engine.step_time import StepTime
+from services.engine.step_time import Seconds, StepTime
 from services.engine.tokenizer import BLOCK_TOKENS
 
 
@@ -149,6 +151,38 @@ class Scheduler:
         if finished:
             self._retire()
         return emitted
+
+    def repeats(self, step: Step) -> int:
+        """How many steps like a planned one follow it for sure, if nothing is added or cancelled: each the same
+        sequences with one token more, none of which ends, and room in the cache for all of them.
+
+        What waits goes on waiting: in such a step there was no place for it, and none becomes free.
+        """
+        if step.chunks or step.preempted or len(step.decoding) < len(self._decoding) or not step.decoding:
+            return 0
+        count = min(sequence.max_tokens - sequence.generated for sequence in step.decoding) - 1
+        room = self.kv.free_blocks - len(step.decoding)
+        while count > 0 and sum(blocks_for(max(0, count - each.room)) for each in step.decoding) > room:
+            count //= 2
+        return max(count, 0)
+
+    def durations(self, step: Step, count: int) -> Seconds:
+        """Of the `count` steps after a planned one that are like it (`repeats`)."""
+        many = len(step.decoding)
+        context = self._context_tokens + many * np.arange(1, count + 1, dtype=np.int64)
+        repeated = np.minimum(context, self.kv.repeated_blocks * BLOCK_TOKENS)
+        return self.step_time.decode_seconds(many, context, repeated)
+
+    def repeat(self, step: Step, count: int) -> None:
+        """Complete a planned step and the next `count - 1` like it at once."""
+        for sequence in step.decoding:
+            sequence.computed += count
+            sequence.generated += count
+            blocks = blocks_for(max(0, count - sequence.room))
+            self.kv.take(blocks)
+            sequence.private += blocks
+            sequence.room += blocks * BLOCK_TOKENS - count
+        self._context_tokens += count * len(step.decoding)
 
     def _prefilled(self, sequence: Sequence, new: int) -> bool:
         """Account for a computed chunk; whether it completed the prompt and so brought a token."""

@@ -22,9 +22,14 @@ A step with prefill is bound by arithmetic, but never shorter than the host's la
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from cliffwatch.config import ConfigModel
+
+Counts = NDArray[np.int64]
+Seconds = NDArray[np.float64]
 
 # As vLLM records them by default: 1, 2, 4, then every 8 to 256, every 16 to 512.
 LARGEST_GRAPH = 512
@@ -73,9 +78,21 @@ class StepTime(ConfigModel):
         if prefill_tokens:
             prefill_s = self.prefill_token_s * prefill_tokens + self.attention_pair_s * pairs
             return max(self.prefill_floor_s, prefill_s) + self.decode_sequence_s * sequences + context_s
+        floor_s, work_s, padded_s = self._decoding(sequences)
+        return max(floor_s, work_s + context_s + padded_s)
+
+    def decode_seconds(self, sequences: int, context_tokens: Counts, repeated_tokens: Counts) -> Seconds:
+        """`seconds` of many steps without prefill, each with the same sequences: an entry for each step's tokens."""
+        floor_s, work_s, padded_s = self._decoding(sequences)
+        context_s = self.context_token_s * (context_tokens - repeated_tokens) + self.repeated_token_s * repeated_tokens
+        longest: Seconds = np.maximum(floor_s, work_s + context_s + padded_s)
+        return longest
+
+    def _decoding(self, sequences: int) -> tuple[float, float, float]:
+        """(the least that it takes, work whatever the context, what the batch costs by its padded size), in seconds."""
         base_s = self.decode_base_s + self.routed_s * (1 - (1 - self.routed_share) ** sequences)
-        work_s = max(base_s, self.prefill_token_s * sequences) + context_s
+        work_s = max(base_s, self.prefill_token_s * sequences)
         size = graph_size(sequences) if self.cuda_graphs else None
         if size is None:
-            return max(self.eager_launch_s, work_s + self.decode_sequence_s * sequences)
-        return work_s + self.decode_sequence_s * size
+            return self.eager_launch_s, work_s, self.decode_sequence_s * sequences
+        return 0.0, work_s, self.decode_sequence_s * size

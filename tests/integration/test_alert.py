@@ -120,11 +120,20 @@ def suppressed(manager: Server) -> set[str]:
     return {alert["labels"]["alertname"] for alert in alerts if alert["status"]["inhibitedBy"]}
 
 
-def test_a_flood_pages_in_its_computed_time_and_recovery_ends_it(tmp_path: Path) -> None:
+@pytest.fixture(params=["stand-in", "vLLM"])
+def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Server]:
+    """An engine that the flood is too much for: a few sequences at once, the others wait."""
+    if request.param == "vLLM":
+        yield request.getfixturevalue("vllm_server")
+        return
+    with standin(tmp_path, "--max-num-seqs", "2") as server:
+        yield server
+
+
+def test_a_flood_pages_in_its_computed_time_and_recovery_ends_it(engine: Server, tmp_path: Path) -> None:
     """Everything as `slo compile` writes it, time compressed: idle and some traffic page nobody; a flood does."""
     port = free_port()
     with (
-        standin(tmp_path, "--max-num-seqs", "2") as engine,
         stack.webhook() as (log_url, logged),
         stack.webhook() as (page_url, paged),
     ):

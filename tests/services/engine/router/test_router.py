@@ -6,13 +6,14 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -164,28 +165,31 @@ def test_with_no_replica_left_it_says_so(tmp_path: Path) -> None:
         assert process.wait(timeout=10) == 0
 
 
+class Silent(BaseHTTPRequestHandler):
+    """Says that it is well, and closes the connection on every request."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+
+    def do_POST(self) -> None:
+        self.close_connection = True
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
 def test_a_replica_that_closes_without_an_answer_is_a_502(tmp_path: Path) -> None:
-    with closing(socket.create_server(("127.0.0.1", 0))) as silent:
-        port = free_port()
-        command = [Path(sys.executable).with_name("cliffwatch"), "engine", "route", "--port", str(port)]
-        address = f"127.0.0.1:{silent.getsockname()[1]}"
-        with subprocess.Popen(
-            [str(part) for part in [*command, address]], stdout=subprocess.PIPE, text=True
-        ) as process:
-            assert process.stdout is not None
-            process.stdout.readline()
-            server = Server(url=f"http://127.0.0.1:{port}", pid=process.pid, log=tmp_path)
-            with closing(connect(server)) as connection:
-                connection.sendall(raw_request(COMPLETIONS, {"prompt": "a"}, headers="connection: close\r\n"))
-                while True:
-                    accepted, _ = silent.accept()
-                    asked = accepted.recv(65536)
-                    accepted.close()
-                    if asked.startswith(b"POST"):
-                        break
-                assert read_all(connection).startswith(b"HTTP/1.1 502")
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(timeout=10) == 0
+    with ThreadingHTTPServer(("127.0.0.1", 0), Silent) as silent:
+        thread = threading.Thread(target=silent.serve_forever, daemon=True)
+        thread.start()
+        port = silent.server_address[1]
+        with router(tmp_path, "round-robin", Server(f"http://127.0.0.1:{port}", 0, tmp_path)) as server:
+            for _ in range(3):
+                status, body = call(server, COMPLETIONS, {"prompt": "a"})
+                assert (status, body["error"]["code"]) == (502, 502)
+            assert metric(server, "cliffwatch_router_broken_total") == 3
+        silent.shutdown()
 
 
 @pytest.mark.parametrize(
