@@ -24,8 +24,8 @@ def fetch(url: str, *, limit: int, missing_ok: bool = False) -> str | None:
     token of CLIFFWATCH_API_KEY goes along where that is set.
 
     Raises:
-        InputError: no http(s) address, or an answer over the limit.
-        UnreachableError: nobody answers, or with an error.
+        InputError: no http(s) address.
+        UnreachableError: nobody answers, or with an error, or with more than the limit.
     """
     refuse_address(url)
     token = os.environ.get("CLIFFWATCH_API_KEY")
@@ -66,8 +66,7 @@ def exchange(
     that header's value; `trust` stands in place of the system's certificate authorities.
 
     Raises:
-        InputError: an answer over `limit` bytes.
-        UnreachableError: nobody answers, or not in time.
+        UnreachableError: nobody answers, or not in time, or with more than `limit` bytes.
     """
     ends = time.monotonic() + timeout_s
     request = urllib.request.Request(url, data=form, headers={"User-Agent": "cliffwatch"})  # noqa: S310  checked
@@ -97,7 +96,7 @@ def _read(answer: Any, url: str, limit: int, ends: float) -> bytes:
         pieces.append(piece)
         size += len(piece)
         if size > limit:
-            raise InputError("answers with too much", file=url, allowed=f"up to {limit} bytes")
+            raise UnreachableError("answers with too much", file=url, allowed=f"up to {limit} bytes")
         if time.monotonic() > ends:
             raise UnreachableError("cannot be asked: its answer takes too long", file=url)
     return b"".join(pieces)

@@ -26,7 +26,7 @@ LEAST_POINTS = 100
 MAX_CELLS = 60_000_000  # of all arrays: half a gigabyte
 SAY_AFTER_S = 2.0
 # In the words of Prometheus: with fewer instants a question, the same server can answer.
-_TOO_MUCH = ("too many samples", "query timed out", "maximum resolution", "too many points")
+_TOO_MUCH = ("with too much", "too many samples", "query timed out", "maximum resolution", "too many points")
 
 
 class _Piece(NamedTuple):

@@ -52,8 +52,7 @@ class Prometheus:
         """The answer's text.
 
         Raises:
-            UnreachableError: nobody answers, not in time, or with an error; with Prometheus's own words for it.
-            InputError: the answer is too large.
+            UnreachableError: nobody answers, not in time, with too much, or with an error; in Prometheus's own words.
         """
         form = urlencode(one.form).encode() if one.form else None
         address = self.url.rstrip("/") + one.path

@@ -17,13 +17,14 @@ _VERSION = re.compile(r"promtool, version (\d+\.\d+[.\d]*)")
 
 
 def find_promtool(given: str) -> str:
-    """The promtool that was given, else of the search path, else of `.tools`. Raises UnreachableError, InputError."""
+    """The promtool that was given, else of the search path, else of `.tools`, by its absolute path: it is run in the
+    folder of its test files. Raises UnreachableError, InputError."""
     if given:
-        if found := shutil.which(given):
-            return found
+        if found := shutil.which(given) or shutil.which(Path(given).absolute()):
+            return str(Path(found).absolute())
         raise InputError("is no program", field="--promtool", value=given, allowed="the path of an executable promtool")
     if found := shutil.which("promtool") or shutil.which(Path.cwd() / _FETCHED):
-        return str(found)
+        return str(Path(found).absolute())
     allowed = f"promtool {_LEAST} or newer, which comes with Prometheus, on the search path or as --promtool PATH"
     raise UnreachableError("is not on this machine", field="promtool", allowed=allowed)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import msgspec
@@ -36,10 +37,17 @@ class AlertLog:
 
     def _known(self, event: AlertEvent) -> tuple[str, float] | None:
         return next(
-            (
-                key
-                for key in self._events
-                if key[0] == event.fingerprint and abs(key[1] - event.started_unix_s) <= SAME_WITHIN_S
-            ),
+            (key for key, old in self._events.items() if key[0] == event.fingerprint and _same(old, event)),
             None,
         )
+
+
+def _same(one: AlertEvent, other: AlertEvent) -> bool:
+    """Whether two of one fingerprint are the same event: of about one beginning, and neither over before the other
+    began. An alert that is resolved and fires again is another one, as for Alertmanager."""
+    near = abs(one.started_unix_s - other.started_unix_s) <= SAME_WITHIN_S
+    return near and _over_by(one) > other.started_unix_s and _over_by(other) > one.started_unix_s
+
+
+def _over_by(event: AlertEvent) -> float:
+    return math.inf if event.ended_unix_s is None else event.ended_unix_s

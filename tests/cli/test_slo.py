@@ -192,3 +192,14 @@ def test_compile_writes_what_stands_around_the_rules(form: str, watched: Path, c
     assert ended.code == 0
     assert ended.err == ""
     assert isinstance(yaml.safe_load(ended.out), dict)
+
+
+def test_too_large_an_answer_is_a_server_that_cannot_be_asked(
+    tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "slo.yaml").write_text(SLO)
+    monkeypatch.setattr("cliffwatch.cli.prometheus.MAX_BYTES", 20)
+    with serving(records(0.001)) as server:
+        ended = command("slo", "status", tmp_path / "slo.yaml", "--prometheus", server.url)
+    assert ended.code == 4
+    assert "answers with too much; allowed: up to 20 bytes" in ended.err

@@ -83,14 +83,18 @@ def events_of(objective: Objective, watch: Watch, *, field: str) -> Events:
         raise InputError(message, field=f"{field}.sli", value="goodput", allowed=f"{bounds}goodput meets its target")
     if source is None or not source.metrics:
         reason = source.lacking if source else "no metric of it"
-        allowed = ", ".join(name for name, one in engine.slis.items() if one.metrics)
         message = f"is nothing that {engine.title} exposes: {reason}"
-        raise InputError(message, field=f"{field}.sli", value=objective.sli.value, allowed=allowed)
+        raise InputError(message, field=f"{field}.sli", value=objective.sli.value, allowed=exposed(engine))
     metric = metric_of(engine, source, watch, f"{field}.sli")
     _refuse_groups(metric, watch, objective)
     if metric.type == "counter":
         return _counted(source, watch, metric)
     return _on_an_edge(objective, metric, source, watch, f"{field}.threshold")
+
+
+def exposed(engine: Engine) -> str:
+    """The SLIs that an engine exposes, as refusals list them."""
+    return ", ".join(name for name, one in engine.slis.items() if one.metrics)
 
 
 def metric_of(engine: Engine, source: SliSource, watch: Watch, field: str) -> Metric:
@@ -158,7 +162,7 @@ def _on_an_edge(objective: Objective, metric: Metric, source: SliSource, watch: 
     layouts = layouts_of(metric, watch)
     chosen = [edge_under(layout, threshold) for layout in layouts]
     if not any(edge is not None and is_edge(edge, threshold) for edge in chosen):
-        raise _off_edge(objective, metric, watch, layouts, threshold, field)
+        raise _off_edge(metric, watch, layouts, threshold, field)
     edges = sorted({edge for edge in chosen if edge is not None}, reverse=True)
 
     def bucket(edge: float) -> str:
@@ -199,7 +203,7 @@ def edge_under(layout: Sequence[float], threshold: float) -> float | None:
 
 
 def _off_edge(
-    objective: Objective, metric: Metric, watch: Watch, layouts: Sequence[Sequence[float]], threshold: float, field: str
+    metric: Metric, watch: Watch, layouts: Sequence[Sequence[float]], threshold: float, field: str
 ) -> InputError:
     """What is wrong, the two nearest edges, and how the engine is given the edge that is missing."""
     engine, unit = watch.catalog, metric.unit
@@ -219,7 +223,7 @@ def _off_edge(
     mend = ""
     if flag and (watch.version is None or flag.in_version(watch.version)):
         values = sorted({*newest, threshold})
-        listed = ", ".join(f"{edge:g}" for edge in values)
+        listed = ", ".join(f"{edge:.15g}" for edge in values)
         value = (
             f"'{{\"{flag.key}\": [{listed}]}}'" if flag.flag.startswith("--") and flag.key else listed.replace(",", "")
         )
@@ -228,8 +232,14 @@ def _off_edge(
         )
     message = f"{where} of {metric.name}: {knows}"
     return InputError(
-        message, field=field, value=format_seconds(objective.threshold), allowed=" or ".join(seconds) + mend
+        message, field=field, value=_told(threshold / _PER_SECOND[unit], seconds), allowed=" or ".join(seconds) + mend
     )
+
+
+def _told(threshold_s: float, edges: Sequence[str]) -> str:
+    """A threshold for people; in full where it would read like the edge that it is not."""
+    short = format_seconds(threshold_s)
+    return f"{threshold_s:.15g} s" if short in edges else short
 
 
 def _notes(metric: Metric, source: SliSource) -> tuple[str, ...]:

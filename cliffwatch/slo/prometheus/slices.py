@@ -11,7 +11,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from cliffwatch.errors import InputError
-from cliffwatch.slo.prometheus.events import Events
+from cliffwatch.slo.prometheus.events import Events, exposed
 from cliffwatch.slo.prometheus.promql import summed, window_text
 from cliffwatch.slo.prometheus.record import BASE_S, Rule, record, recorded
 from cliffwatch.slo.prometheus.series import engine_range, engine_rate
@@ -47,7 +47,8 @@ def throughput(slices: Slices, watch: Watch, labels: dict[str, str], *, field: s
     source, running = engine.slis.get("throughput"), engine.signals.get("running")
     if source is None or not source.metrics or running is None:
         lacking = (source.lacking if source else None) or "no count of tokens, or of running requests"
-        raise InputError(f"is nothing that {engine.title} exposes: {lacking}", field=f"{field}.sli", value="throughput")
+        message = f"is nothing that {engine.title} exposes: {lacking}"
+        raise InputError(message, field=f"{field}.sli", value="throughput", allowed=exposed(engine))
     text, length = window_text(round(slices.length)), round(slices.length)
     tokens = summed(watch.group_by, engine_rate(source.metrics[0], watch))
     at_work = engine_range(running, watch)

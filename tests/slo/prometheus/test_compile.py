@@ -89,6 +89,14 @@ def test_a_threshold_between_edges_is_refused_with_its_neighbours_and_the_flag()
     assert len(listed) == 23
 
 
+def test_a_threshold_beside_an_edge_is_told_with_the_digits_that_differ() -> None:
+    message = refused("{sli: ttft, threshold: 1.0000001s, target: 95%}", version="0.33.0")
+    assert "1.0000001 s" in message.split("allowed:")[0]
+    flag = re.search(r"--custom-histogram-buckets '(\{.*?\})'", message)
+    assert flag is not None
+    assert 1.0000001 in yaml.safe_load(flag[1])["time_to_first_token"]
+
+
 def test_the_mend_of_the_refusal_compiles() -> None:
     edges = {"ttft": [0.1, 0.25, 0.3, 0.5]}
     result = compiled("{sli: ttft, threshold: 300ms, target: 95%}", version="0.33.0", edges=edges)

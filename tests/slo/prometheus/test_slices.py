@@ -43,7 +43,9 @@ def test_throughput_is_of_busy_engines() -> None:
 
 
 def test_throughput_is_refused_where_the_engine_does_not_tell_it() -> None:
-    assert "nothing that" in refused(THROUGHPUT, engine="triton")
+    said = refused(THROUGHPUT, engine="triton")
+    assert "nothing that" in said
+    assert "allowed: ttft, " in said
 
 
 @pytest.mark.parametrize("group_by", [[], ["model_name"]])
