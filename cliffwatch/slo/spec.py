@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from cliffwatch.config import ConfigModel, parse_config, read_config_text
 from cliffwatch.cost.price import HardwareCost
@@ -182,16 +182,19 @@ class SloFile(ConfigModel):
     count_client_errors: bool = False
     watch: Watch | None = None
 
-    @model_validator(mode="after")
-    def _no_twins(self) -> SloFile:
+    @field_validator("objectives")
+    @classmethod
+    def _no_twins(cls, value: tuple[Objective, ...]) -> tuple[Objective, ...]:
         seen: set[str] = set()  # by label, which tells objectives apart in reports and in the service's metrics
-        for number, one in enumerate(self.objectives):
+        for number, one in enumerate(value):
             if one.label in seen:
-                raise ValueError(f"objective {number + 1} ({one.label}) stands twice, to three digits")
+                raise ValueError(
+                    f"objective {number + 1} ({one.label}) stands twice, to three digits; allowed: one of each promise"
+                )
             seen.add(one.label)
-        if {one.sli for one in self.objectives} == {Sli.GOODPUT}:
+        if {one.sli for one in value} == {Sli.GOODPUT}:
             raise ValueError("goodput is of requests that meet every other objective; allowed: others beside it")
-        return self
+        return value
 
 
 def refuse_for_runs(slo: SloFile, *, source: str) -> None:
