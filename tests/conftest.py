@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+
+# Small matrices gain nothing from threads, and beside other tests on few cores their waiting costs more than the work.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import time
 from collections.abc import Iterator
 from pathlib import Path

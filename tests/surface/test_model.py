@@ -62,14 +62,15 @@ def test_between_cells_it_says_what_the_law_says() -> None:
 
 
 def test_intervals_hold_as_many_new_cells_as_they_say() -> None:
-    """80 surfaces, one new cell each: 72 expected; fewer than 61 has a chance below 0.1 % at a coverage of 0.9."""
+    """40 surfaces, one new cell each: 36 expected; fewer than 29 has a chance below 0.1 % at a coverage of 0.9."""
     random = np.random.default_rng(7)
     inside = 0
-    for seed in range(80):
+    for seed in range(40):
         tokens, batch = int(2 ** random.uniform(9.5, 12)), int(2 ** random.integers(0, 6))
         answer = Surface(measured(seed, noise=0.05), "work").at(tokens, batch)
         inside += answer.low_s <= law_s(tokens, batch) * np.exp(random.normal(0, 0.05)) <= answer.high_s
-    assert COVERAGE == 0.9 and inside >= 61
+    assert COVERAGE == 0.9
+    assert inside >= 29
 
 
 def test_p95_is_the_centre_times_the_spread_of_repeats() -> None:
