@@ -167,7 +167,7 @@ class RowsSource:
         """
         found = samples(self._source, question)
         if question.facet is None:
-            return (_grid(question, found.axes, found.cells, found.unplaced),)
+            return (grid_of(question, found),)
         rows, columns, facets = found.axes
         return tuple(
             _grid(
@@ -215,6 +215,11 @@ def samples(source: Source, question: Question) -> Samples:
         for at, (side, (name, bins)) in enumerate(layout.sides.items())
     )
     return Samples(tuple(axes), cells, unplaced)
+
+
+def grid_of(question: Question, found: Samples) -> Grid:
+    """The one grid of a question without a facet, of its samples."""
+    return _grid(question, found.axes, found.cells, found.unplaced)
 
 
 def heatmap(

@@ -54,6 +54,23 @@ class Heatmaps(Answer):
     says: list[str | None] = Field(description="For each: where its columns differ the most; null where none do.")
 
 
+class FindingItem(Answer):
+    """A jump from the row before to this one."""
+
+    kind: str = Field(description="`cliff`, or `steepest` where there is no cliff.")
+    row: str = Field(description="Key of the row that it jumps up to.")
+    column: str = Field(description="Key of its column.")
+    says: str
+
+
+class Findings(Answer):
+    """What a heatmap shows: its cliffs, or its steepest step."""
+
+    run: str
+    says: str = Field(description="In a sentence or two; also why nothing can be said.")
+    found: list[FindingItem] = Field(description="Every one, the greatest first.")
+
+
 class CellRequest(Answer):
     """One request of a cell: how it went, never what was in it."""
 

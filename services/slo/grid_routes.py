@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from services.slo import grid_views
-from services.slo.grid_models import CellRequests, Heatmap, Heatmaps, RequestCell
+from services.slo.grid_models import CellRequests, Findings, Heatmap, Heatmaps, RequestCell
 from services.slo.parameters import CellParameters, FacetParameters, HeatmapParameters, RunId, SideParameters
 from services.slo.problems import refusals
 from services.slo.service import Service
@@ -29,6 +29,11 @@ def add_grids(api: APIRouter, service: Service) -> None:
     async def heatmaps(request: Request, run_id: RunId, asked: Annotated[FacetParameters, Query()]) -> Response:
         """One heatmap for each value of a third dimension, such as with and without a shared prefix."""
         return await service.viewed(request, run_id, asked, grid_views.heatmaps)
+
+    @api.get("/v1/runs/{run_id}/findings", tags=["figures"], response_model=Findings, responses=refused)
+    async def findings(request: Request, run_id: RunId, asked: Annotated[HeatmapParameters, Query()]) -> Response:
+        """The cliffs of a heatmap along its rows in words and by place, or its steepest step."""
+        return await service.viewed(request, run_id, asked, grid_views.found)
 
     @api.get("/v1/runs/{run_id}/heatmap/cell", tags=["figures"], response_model=CellRequests, responses=refused)
     async def cell(request: Request, run_id: RunId, asked: Annotated[CellParameters, Query()]) -> Response:

@@ -7,8 +7,18 @@ from cliffwatch.records.reader import RunReader
 from cliffwatch.surface.bins import Axis, Key
 from cliffwatch.surface.contrast import contrast
 from cliffwatch.surface.drill import Place, requests_in, whereabouts
+from cliffwatch.surface.findings import findings
 from cliffwatch.surface.grid import Grid, Question, RowsSource
-from services.slo.grid_models import AxisItem, CellRequest, CellRequests, Heatmap, Heatmaps, RequestCell
+from services.slo.grid_models import (
+    AxisItem,
+    CellRequest,
+    CellRequests,
+    FindingItem,
+    Findings,
+    Heatmap,
+    Heatmaps,
+    RequestCell,
+)
 from services.slo.parameters import (
     CellParameters,
     FacetParameters,
@@ -34,6 +44,14 @@ def heatmaps(run_id: str, reader: RunReader, asked: FacetParameters) -> Heatmaps
         heatmaps=[_answer(run_id, grid) for grid in grids],
         says=[contrast(grid) for grid in grids],
     )
+
+
+def found(run_id: str, reader: RunReader, asked: HeatmapParameters) -> Findings:
+    """Cliffs of the heatmap along its rows, or its steepest step. Raises InputError as `heatmap` does."""
+    question = Question(**asked.model_dump())
+    seen = findings(reader, question, label(asked.metric))
+    items = [FindingItem(kind=one.kind, row=str(one.row), column=str(one.column), says=one.says) for one in seen.found]
+    return Findings(run=run_id, says=seen.says, found=items)
 
 
 def cell(run_id: str, reader: RunReader, asked: CellParameters) -> CellRequests:

@@ -7,7 +7,7 @@ cliffwatch.heatmap = (() => {
 
   /**
    * A grid as a table. data: {caption, corner, rows: [text], columns: [text], cells[r][c]: {value, n, few},
-   *   unit, thresholds?: [number or null a row] (cells above carry ▲)}
+   *   unit, thresholds?: [number or null a row] (cells above carry ▲), jumps?: [{kind, r, c}] (from the row before to cell r, c)}
    */
   function heatmap(element, data) {
     const written = byUnit[data.unit ?? "s"];
@@ -22,6 +22,7 @@ cliffwatch.heatmap = (() => {
         node("b", {}, written(cell.value)), node("small", {}, `n ${format.count(cell.n)}${cell.few ? " †" : ""}`)));
     const head = node("tr", {}, node("th", { scope: "col" }, data.corner), ...data.columns.map((text) => node("th", { scope: "col" }, text)));
     const body = data.rows.map((text, row) => node("tr", {}, node("th", { scope: "row" }, text), ...data.cells[row].map((cell) => cellOf(cell, data.thresholds?.[row]))));
+    for (const { kind, r, c } of data.jumps ?? []) body[r]?.cells[c + 1]?.setAttribute("data-jump", kind);
     element.replaceChildren(node("table", { class: "heatmap" },
       node("caption", {}, data.caption), node("thead", {}, head), node("tbody", {}, ...body)));
   }

@@ -7,9 +7,11 @@ import { statisticWords } from "./words.js";
 let answered = null;
 let drawn = "";
 
-/** Draws where the run has requests of two states; says so where it has not. */
+/** Shown where the run has requests of two states, drawn where there are enough of both. */
 export function showCached(answer) {
   answered = answer;
+  byId("cached-card").hidden = !answer?.heatmaps.some((one) => one.columns.keys.length > 1);
+  if (byId("cached-card").hidden) return;
   const both = answer.heatmaps.map((one, at) => ({ one, at })).filter(({ at }) => answer.says[at] !== null);
   const chosen = byId("cached-at");
   chosen.hidden = chosen.previousElementSibling.hidden = both.length < 2;
@@ -17,8 +19,7 @@ export function showCached(answer) {
   if (!both.length) {
     drawn = "";
     byId("cached-words").textContent = "";
-    const states = answer.heatmaps[0]?.columns.labels ?? [];
-    return cliffwatch.empty(byId("cached"), states.length === 1 ? `Every request has the cache state ${states[0]}: there is nothing to set it against.` : "No length has enough requests of two cache states.");
+    return cliffwatch.empty(byId("cached"), "No length has enough requests of two cache states.");
   }
   if (!both.some(({ at }) => String(at) === chosen.value)) chosen.value = String(both[0].at);
   draw();

@@ -10,8 +10,11 @@ let shown = null;
 /** The charts' name of each unit of the API. */
 const UNITS = { s: "s", ratio: "share", requests: "count" };
 
-/** `objectives` are those of the run on this metric: cells above the threshold for their lengths are marked. */
-export function showHeatmap(answer, objectives) {
+/**
+ * `objectives` are those of the run on this metric: cells above the threshold for their lengths are marked.
+ * `jumps` are outlined: each leads from the row before up to its cell.
+ */
+export function showHeatmap(answer, objectives, jumps) {
   shown = answer;
   const box = byId("heatmap");
   byId("readout").hidden = Boolean(answer.note);
@@ -24,6 +27,7 @@ export function showHeatmap(answer, objectives) {
     rows: answer.rows.labels, columns: answer.columns.labels, unit: unit(),
     thresholds: answer.unit === "s" && answer.rows.name === "input_tokens" ? strictest(objectives, answer.rows.spans) : null,
     cells: asCells(answer),
+    jumps: jumps.map((one) => ({ kind: one.kind, r: answer.rows.keys.indexOf(one.row), c: answer.columns.keys.indexOf(one.column) })),
   });
   asGrid(fresh.querySelector("table"));
   show(box, ...fresh.childNodes);

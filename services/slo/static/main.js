@@ -51,8 +51,8 @@ async function showAll(isCurrent) {
   if (!id) return message(noRuns());
   if (!known && list.runs.length === list.total) return message(noSuchRun(id));
   if (known?.state === "damaged") return message([node("h1", {}, `${id} is damaged`), node("p", {}, known.problem)]);
-  const [run, attainment, heatmap, timeline, outcomes, engine, cell, cached] = await Promise.all([
-    api.detail(id), tried(api.attainment(id)), tried(grid(here)), tried(api.timeline(id, metric)), tried(api.outcomes(id)), tried(api.engine(id)), tried(cellOf(here)), tried(cachedOf(here)),
+  const [run, attainment, heatmap, timeline, outcomes, engine, cell, cached, findings] = await Promise.all([
+    api.detail(id), tried(api.attainment(id)), tried(grid(here)), tried(api.timeline(id, metric)), tried(api.outcomes(id)), tried(api.engine(id)), tried(cellOf(here)), tried(cachedOf(here)), tried(findingsOf(here)),
   ]);
   if (!isCurrent()) return false;
   message(null);
@@ -60,10 +60,10 @@ async function showAll(isCurrent) {
   showHead(run);
   part("attainment", attainment, showAttainment);
   const objectives = (attainment.answer?.judgement?.objectives ?? []).filter((one) => one.figure === metric);
-  part("heatmap", heatmap, (answer) => showHeatmap(answer, objectives));
+  part("heatmap", heatmap, (answer) => showHeatmap(answer, objectives, findings.answer?.found ?? []));
+  byId("findings").textContent = findings.answer && !heatmap.answer?.note ? findings.answer.says : "";
   part("cell", cell, (answer) => showCell(answer, heatmap.answer));
-  byId("cached-card").hidden = !cached.answer;
-  part("cached-words", cached, (answer) => answer && showCached(answer));
+  part("cached-words", cached, showCached);
   part("timeline", timeline, (answer) => showTimeline(answer, objectives.filter((one) => !one.input_tokens).map((one) => one.threshold_s)));
   part("outcomes", outcomes, showOutcomes);
   part("engine", engine, showEngine);
@@ -72,15 +72,22 @@ async function showAll(isCurrent) {
   return run.state === "running";
 }
 
-/** The heatmap; `auto` is P95, or P50 as long as most cells have too few requests for a P95. */
+/** The heatmap; `auto` is P95, or P50, or the mean, as long as most cells have too few requests for the one before. */
 async function grid({ run: id, metric, statistic, threshold, rows, columns }) {
   const ask = (chosen) => api.heatmap(id, { metric, statistic: chosen, rows, columns, ...(chosen === "attainment" && { threshold: threshold || DEFAULT_THRESHOLD }) });
   if (statistic !== "auto") return ask(statistic);
-  const p95 = await ask("p95");
-  const held = p95.counts.flat().filter((n) => n > 0).length;
-  const shown = p95.values.flat().filter((value) => value !== null).length;
-  return shown * 2 >= held ? p95 : { ...await ask("p50"), insteadOf: "P95" };
+  for (const [chosen, insteadOf] of [["p95"], ["p50", "P95"]]) {
+    const answer = await ask(chosen);
+    const held = answer.counts.flat().filter((n) => n > 0).length;
+    const shown = answer.values.flat().filter((value) => value !== null).length;
+    if (shown * 2 >= held) return { ...answer, insteadOf };
+  }
+  return { ...await ask("mean"), insteadOf: "P50" };
 }
+
+/** Where the metric jumps along the rows, by the statistic that the heatmap would begin with. */
+const findingsOf = ({ run: id, metric, statistic, rows, columns }) => (
+  api.findings(id, { metric, statistic: /^p(50|90|95)$|^mean$/.test(statistic) ? statistic : "p50", rows, columns }));
 
 /** The metric by cache state over length, a grid for each batch size; null for what is no latency. */
 async function cachedOf({ run: id, metric, statistic }) {
