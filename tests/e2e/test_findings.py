@@ -1,0 +1,36 @@
+"""Measurements of another tool, imported: the page says at once where they jump, and outlines the place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from cliffwatch.records.importing import import_run
+from tests.cli.test_surface_along import measured
+from tests.e2e.test_page import CHROMIUM, browser, open_page, serve
+from tests.servers.processes import Server
+
+__all__ = ["browser"]  # a fixture
+pytestmark = [pytest.mark.e2e, pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")]
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("findings")
+    import_run(measured(folder / "lab.jsonl", 16), folder / "runs" / "lab", name="lab", engine="vllm")
+    yield from serve(folder / "runs")
+
+
+def test_a_cliff_is_said_and_outlined(browser: Browser, service: Server) -> None:
+    look = open_page(browser, f"{service.url}/#metric=ttft_s&statistic=p50")
+    said = look.page.locator("#findings")
+    expect(said).to_contain_text("jumps")
+    expect(said).to_contain_text("from 4k to 8k at batch")
+    outlined = look.page.locator('#heatmap td[data-jump="cliff"]')
+    expect(outlined).to_have_count(10)  # one a batch size
+    assert set(outlined.evaluate_all("cells => cells.map((cell) => cell.dataset.r)")) == {"4"}
+    assert look.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert look.said == []
+    look.page.close()
