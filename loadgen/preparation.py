@@ -16,17 +16,17 @@ from typing import Any, get_args
 import msgspec
 import numpy as np
 
-from cliffwatch.config import read_config_text
 from cliffwatch.errors import RunError
 from cliffwatch.records.calibration import Calibration
 from cliffwatch.records.files import shards_dir
-from cliffwatch.records.manifest import FILE_NAME, Cost, Manifest, RunState
+from cliffwatch.records.manifest import FILE_NAME, Manifest, RunState
 from cliffwatch.slo.edges import histogram_edges
 from cliffwatch.slo.spec import load_run_slo, parse_slo, slo_text
 from cliffwatch.workload.handover import Share
 from cliffwatch.workload.lexicon import Lexicon, Method
-from cliffwatch.workload.schedule import plan_blocks, schedule_hash
-from cliffwatch.workload.spec import Workload, preset_names, preset_text
+from cliffwatch.workload.recorded import manifest_fields
+from cliffwatch.workload.schedule import plan_blocks
+from cliffwatch.workload.spec import Workload, workload_text
 from loadgen.access import Access
 from loadgen.origin import Origin
 from loadgen.settings import Settings
@@ -126,25 +126,17 @@ class Preparation:
         return histogram_edges(slo, open_loop=self.workload.open_loop, engine_name=self.target.engine)
 
     def manifest(self, t0_unix_ns: int) -> Manifest:
-        workload, cost = self.workload, self.workload.cost
         return Manifest(
+            **manifest_fields(self.workload),
             run_id=self.run_id,
-            name=workload.name,
             state=RunState.RUNNING,
             created_unix_s=time.time(),
             t0_unix_ns=t0_unix_ns,
             target=self.origin.url(),
-            endpoint="+".join(endpoints(workload)),
+            endpoint="+".join(endpoints(self.workload)),
             model="+".join(self.target.limits),
             engine=self.target.engine,
-            open_loop=workload.open_loop,
-            seed=workload.seed,
-            schedule_hash=schedule_hash(workload),
-            workload=workload.model_dump(mode="json"),
-            planned_duration_s=workload.duration,
-            planned_requests=workload.planned_requests,
             prompt_method=_least_exact(self.lexicons.values()),
-            cost=None if cost is None else Cost(gpu_hour_usd=cost.gpu_hour_usd, gpus=cost.gpus),
             versions={name: version(name) for name in ("cliffwatch", "locust")} | {"python": platform.python_version()},
             host={"name": platform.node(), "system": platform.platform(), "cpus": str(os.cpu_count())},
             calibration=self.calibration,
@@ -178,7 +170,7 @@ def prepare(settings: Settings) -> Preparation:
         run_id=time.strftime("%Y%m%dT%H%M%S", time.gmtime()) + "-" + token_hex(4),
         settings=settings,
         workload=workload,
-        workload_text=_workload_text(settings.workload),
+        workload_text=workload_text(settings.workload),
         slo_text=None if settings.slo is None else slo_text(settings.slo),
         origin=access.origin,
         target=target,
@@ -204,12 +196,6 @@ def check_folder(path: Path) -> None:
         raise RunError(f"cannot be read: {error.strerror}", file=path) from error
     if stranger is not None:
         raise RunError("holds other files", file=path, value=stranger, allowed="a new or empty folder as --out")
-
-
-def _workload_text(path_or_preset: str) -> str:
-    if path_or_preset in preset_names():
-        return preset_text(path_or_preset)
-    return read_config_text(Path(path_or_preset))
 
 
 def _over_limit(workload: Workload, limits: Mapping[str, int | None]) -> tuple[str, ...]:

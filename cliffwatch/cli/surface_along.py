@@ -11,9 +11,10 @@ import typer
 
 from cliffwatch.errors import ExitCode, InputError
 from cliffwatch.records.figures import FIGURES
-from cliffwatch.surface.along import Points, curves
+from cliffwatch.surface.along import curves
 from cliffwatch.surface.bins import AUTO, FORMS
 from cliffwatch.surface.cliff import Cliff, Found, find_cliffs
+from cliffwatch.surface.grid import Points
 from cliffwatch.surface.knee import Knee, find_knee
 from cliffwatch.surface.series import STATISTICS, series_of
 from cliffwatch.surface.source import open_source

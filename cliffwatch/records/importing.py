@@ -33,7 +33,8 @@ def import_run(path: Path, out: Path, *, name: str, engine: str | None) -> tuple
         ((last_ns, model),) = cursor.execute("SELECT max(ended_ns), mode(model) FROM kept").fetchall()
         columns = ", ".join(ARROW_SCHEMA.names)
         table = cursor.sql(f"SELECT {columns} FROM kept ORDER BY request_id").to_arrow_table()  # noqa: S608
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    with path.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
     manifest = Manifest(
         run_id=f"{name}-{digest[:8]}",
         name=name,

@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -88,7 +87,7 @@ def find_cliffs(series: Series, alarm: float = ALARM, least_jump: float = LEAST_
     by_curvature = set(_by_curvature(series, alarm))
     cliffs = [
         _described(series, step, by_curvature)
-        for step in _steps(series, 0, points, alarm, series)
+        for step in _steps(series, 0, points, alarm)
         if math.expm1(step.size) >= least_jump
     ]
     return Found(tuple(sorted(cliffs, key=lambda cliff: cliff.after)), points, n)
@@ -107,19 +106,19 @@ class _Step:
     high: int
 
 
-def _steps(series: Series, start: int, end: int, alarm: float, whole: Series) -> Iterator[_Step]:
+def _steps(series: Series, start: int, end: int, alarm: float) -> Iterator[_Step]:
     """The surest step of a stretch, then those of the stretches to both sides of it."""
     if end - start < LEAST_POINTS:
         return
-    best = _surest(series, start, end, places=len(whole.x) - 1)
+    best = _surest(series, start, end)
     if best is None or best.p > alarm:
         return
     yield best
-    yield from _steps(series, start, best.at + 1, alarm, whole)
-    yield from _steps(series, best.at + 1, end, alarm, whole)
+    yield from _steps(series, start, best.at + 1, alarm)
+    yield from _steps(series, best.at + 1, end, alarm)
 
 
-def _surest(series: Series, start: int, end: int, places: int) -> _Step | None:
+def _surest(series: Series, start: int, end: int) -> _Step | None:
     tried = [
         _fit_step(series, max(start, at + 1 - REACH), min(end, at + 1 + REACH), at)
         for at in range(start + LEAST_SIDE - 1, end - LEAST_SIDE)
@@ -129,7 +128,7 @@ def _surest(series: Series, start: int, end: int, places: int) -> _Step | None:
         return None
     best, t = max(up, key=lambda pair: pair[1])
     at, size, error, spare = best
-    p = min(1.0, places * float(stats.t.sf(t, spare)))
+    p = min(1.0, (len(series.x) - 1) * float(stats.t.sf(t, spare)))  # a gap of the whole series each
     near = [step[0] for step, other in up if t * t - other * other <= stats.chi2.ppf(CONFIDENCE, 1)]
     low = high = at
     while low - 1 in near:
@@ -203,7 +202,7 @@ def _by_curvature(series: Series, alarm: float) -> Iterator[int]:
 
 def _described(series: Series, step: _Step, by_curvature: set[int]) -> Cliff:
     half = float(stats.t.ppf((1 + CONFIDENCE) / 2, step.spare)) * step.error
-    x, y, n = (np.asarray(values, dtype=Any).tolist() for values in (series.x, series.y, series.n))
+    x, y, n = series.x.tolist(), series.y.tolist(), series.n.tolist()
     agree = any(step.low <= at <= step.high for at in by_curvature)
     return Cliff(
         after=x[step.at],

@@ -10,8 +10,8 @@ be told apart.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import optimize, stats
@@ -89,7 +89,6 @@ def fit_drift(knees: Sequence[KneeOfRun]) -> Drift:
     level = np.log([knee.at for knee in knees])
     error = np.array([_error(knee) for knee in knees])
     rho, g = np.array([knee.rho for knee in knees]), np.array([knee.g for knee in knees])
-    one_rho = len({round(float(share), 9) for share in rho[(rho > 0) & (g > 0)]}) < 2
 
     def misfits(parameters: Array) -> Array:
         log_x0, a, b = parameters
@@ -107,15 +106,8 @@ def fit_drift(knees: Sequence[KneeOfRun]) -> Drift:
     p_fit = float(stats.chi2.sf(misfit, spare))
     intervals = _intervals(best, math.sqrt(max(1.0, misfit / spare)), spare)
     x0, a, b = math.exp(best.x[0]), float(best.x[1]), float(best.x[2])
-    found = Drift(x0, a, b, intervals, explained, p_effect, p_fit, len(knees))
-    if one_rho:
-        why = "rho has one value beside 0: how much of it counts (a) and how strongly (b) cannot be told apart"
-        return Drift(x0, None, None, _only(intervals, "x0"), explained, p_effect, p_fit, len(knees), why)
-    wide = [name for name, (low, high) in intervals.items() if name != "x0" and _says_nothing(name, low, high)]
-    if wide:
-        why = f"the interval of {' and '.join(wide)} is as wide as what is allowed: more runs, or ones further apart"
-        return Drift(x0, None, None, _only(intervals, "x0"), explained, p_effect, p_fit, len(knees), why)
-    return found
+    found = Drift(x0, a, b, intervals, explained, p_effect, p_fit, len(knees), _doubt(knees, intervals))
+    return found if found.unknown is None else replace(found, a=None, b=None, intervals={"x0": intervals["x0"]})
 
 
 def _untold(knees: Sequence[KneeOfRun]) -> str | None:
@@ -125,6 +117,16 @@ def _untold(knees: Sequence[KneeOfRun]) -> str | None:
         return "no two runs differ in rho and g: what moved the knee is not among them"
     if any(not (0 < knee.low <= knee.at <= knee.high) or knee.low == knee.high for knee in knees):
         return "a knee without an interval: how sure it is cannot be weighed"
+    return None
+
+
+def _doubt(knees: Sequence[KneeOfRun], intervals: Mapping[str, tuple[float, float]]) -> str | None:
+    """Why a and b of a fit say nothing; None where they do."""
+    if len({round(knee.rho, 9) for knee in knees if knee.rho > 0 and knee.g > 0}) < 2:
+        return "rho has one value beside 0: how much of it counts (a) and how strongly (b) cannot be told apart"
+    wide = [name for name, (low, high) in intervals.items() if name != "x0" and _says_nothing(name, low, high)]
+    if wide:
+        return f"the interval of {' and '.join(wide)} is as wide as what is allowed: more runs, or ones further apart"
     return None
 
 
@@ -144,7 +146,3 @@ def _intervals(fit: optimize.OptimizeResult, scale: float, spare: int) -> dict[s
 
 def _says_nothing(name: str, low: float, high: float) -> bool:
     return (low <= 0 and high >= 1) if name == "a" else (low <= 0 and high >= _MOST_B / 2)
-
-
-def _only(intervals: dict[str, tuple[float, float]], name: str) -> dict[str, tuple[float, float]]:
-    return {name: intervals[name]}

@@ -63,11 +63,7 @@ def _cliffs(grid: Grid, seen: Samples) -> tuple[list[tuple[int, Cliff]], str]:
     cliffs: list[tuple[int, Cliff]] = []
     reasons: list[str | None] = []
     for column, key in enumerate(grid.columns.numbers):
-        points = [
-            (x, seen.cells[number, key][0])
-            for number, x in zip(grid.rows.numbers, grid.rows.middles or (), strict=True)
-            if (number, key) in seen.cells
-        ]
+        points = seen.curve(key)
         if not points:
             continue
         found = find_cliffs(series_of(points, grid.question.statistic))

@@ -117,6 +117,7 @@ class Sessions(Protocol):
 
 
 Source = Sessions | duckdb.DuckDBPyConnection
+Points = list[tuple[float, Array]]  # (axis value, values there)
 
 
 class GridSource(Protocol):
@@ -195,6 +196,15 @@ class Samples:
     axes: tuple[Axis, ...]
     cells: Mapping[tuple[Key, ...], tuple[Array, Array]]
     unplaced: int
+
+    def curve(self, column: Key) -> Points:
+        """(where a row stands, its values) along the rows of a column, by its number; empty where rows are words."""
+        rows = self.axes[0]
+        return [
+            (middle, self.cells[row, column][0])
+            for row, middle in zip(rows.numbers, rows.middles or (), strict=rows.middles is not None)
+            if (row, column) in self.cells
+        ]
 
 
 def samples(source: Source, question: Question) -> Samples:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from cliffwatch.surface.series import Array
+from cliffwatch.surface.series import Array, logs_of, pooled_spread, spans_far
 
 LEAST_POINTS = 5
 PLACES = 48  # that a break is looked for at, between the second and the last but one point
@@ -72,22 +72,20 @@ def _phase(slope: float, steepest: float) -> str:
 
 def find_knee(points: Sequence[tuple[float, Array]], seed: int = 0) -> Knee:
     """The pieces of the curve of means over (axis value, values there). Values that are not positive are left out."""
-    kept = [(x, values[values > 0]) for x, values in sorted(points, key=lambda point: point[0])]
-    kept = [(x, values) for x, values in kept if values.size]
-    n = sum(values.size for _, values in kept)
+    kept = logs_of(points)
+    logs = [values for _, values in kept]
+    n = sum(values.size for values in logs)
     if len(kept) < LEAST_POINTS:
         reason = f"{len(kept)} points on the axis; at least {LEAST_POINTS} are needed"
         return Knee((), (), (), len(kept), n, None, reason)
     x = np.array([value for value, _ in kept], dtype=np.float64)
-    y = np.array([math.exp(float(np.log(values).mean())) for _, values in kept])
-    logs = [np.log(values) for _, values in kept]
-    spare = sum(each.size - 1 for each in logs)
-    within = sum(float(((each - each.mean()) ** 2).sum()) for each in logs)
-    usual = within / spare * float(np.mean([1 / each.size for each in logs])) if spare else 0.0
+    y = np.array([math.exp(float(values.mean())) for values in logs])
+    spread, spare = pooled_spread(logs)
+    usual = spread**2 * float(np.mean([1 / values.size for values in logs])) if spare else 0.0
     fits = _Fits(x, y, math.sqrt(usual + TOLERANCE**2), spare)
     generator = np.random.default_rng(seed)
     chosen = fits.choose(y, generator)
-    breaks = _intervals(fits, kept, y, chosen, generator) if chosen else ()
+    breaks = _intervals(fits, logs, y, chosen, generator) if chosen else ()
     levels, slopes, misfit = fits.describe(y, chosen)
     return Knee(breaks, slopes, levels, len(x), n, misfit)
 
@@ -98,7 +96,7 @@ class _Fits:
     def __init__(self, x: Array, y: Array, noise: float, spare: int) -> None:
         self.x = x
         self._noise, self._spare = noise, spare
-        spread = np.geomspace if x[0] > 0 and x[-1] >= 16 * x[0] else np.linspace
+        spread = np.geomspace if spans_far(x) else np.linspace
         self.places: Array = spread(x[1], x[-2], PLACES)
         self._weight = 1 / y
         most = 2 if len(x) >= LEAST_POINTS + 2 else 1
@@ -182,7 +180,7 @@ class _Fits:
 
 def _intervals(
     fits: _Fits,
-    kept: Sequence[tuple[float, Array]],
+    logs: Sequence[Array],
     y: Array,
     breaks: tuple[float, ...],
     generator: np.random.Generator,
@@ -192,7 +190,6 @@ def _intervals(
     The values of each point are drawn anew, and what the pieces do not explain is added with a random sign (a wild
     bootstrap): points with one value have no scatter of their own, and straight pieces are seldom the whole truth.
     """
-    logs = [np.log(values) for _, values in kept]
     drawn = np.stack([generator.choice(each, (RESAMPLES, each.size)).mean(axis=1) for each in logs])
     scatter = drawn - np.log(y)[:, None]
     scale = [math.sqrt(each.size / (each.size - 1)) if each.size > 1 else 1.0 for each in logs]

@@ -56,22 +56,37 @@ class Series:
         return Series(self.x[cut], self.y[cut], self.n[cut], self.error[cut], self.spare, self.log)
 
 
+def logs_of(points: Sequence[tuple[float, Array]]) -> list[tuple[float, Array]]:
+    """(axis value, ln of the values there) in order; values that are not positive, and points without any, left out."""
+    logs = [(x, np.log(values[values > 0])) for x, values in sorted(points, key=lambda point: point[0])]
+    return [(x, values) for x, values in logs if values.size]
+
+
+def pooled_spread(logs: Sequence[Array]) -> tuple[float, int]:
+    """(standard deviation within points, over all of them; its degrees of freedom): not a number, 0 if none has two."""
+    spare = sum(values.size - 1 for values in logs)
+    within = sum(float(((values - values.mean()) ** 2).sum()) for values in logs)
+    return (math.sqrt(within / spare) if spare else math.nan), spare
+
+
+def spans_far(x: Array) -> bool:
+    """Whether an axis is read on a log scale."""
+    return bool(x.size) and bool(x[0] > 0) and bool(x[-1] >= LOG_SPAN * x[0])
+
+
 def series_of(points: Sequence[tuple[float, Array]], statistic: str = "p50") -> Series:
     """The series of (axis value, latencies there); values that are not positive are left out, and so are empty points.
 
     Latencies scatter by a factor, so noise is measured in ln; points with few values share the spread of all.
     """
-    kept = [(x, np.log(values[values > 0])) for x, values in sorted(points, key=lambda point: point[0])]
-    kept = [(x, values) for x, values in kept if values.size]
+    kept = logs_of(points)
     share = STATISTICS[statistic]
     n = np.array([values.size for _, values in kept], dtype=np.int64)
     y = [math.log(np.exp(values).mean()) if share is None else float(np.quantile(values, share)) for _, values in kept]
     own = np.array([values.std(ddof=1) if values.size > 1 else math.nan for _, values in kept])
-    spare = int(np.maximum(n - 1, 0).sum())
-    pooled = math.sqrt(float(np.nansum(own**2 * (n - 1))) / spare) if spare else math.nan
+    pooled, spare = pooled_spread([values for _, values in kept])
     spread = np.maximum(np.where(n >= OWN_SPREAD_FROM, own, pooled), LEAST_SPREAD)
     factor = 1.0 if share is None else math.sqrt(share * (1 - share)) / float(stats.norm.pdf(stats.norm.ppf(share)))
     x = np.array([value for value, _ in kept], dtype=np.float64)
-    log = bool(x.size) and bool(x[0] > 0) and bool(x[-1] >= LOG_SPAN * x[0])
     error = factor * spread / np.sqrt(n) if spare else np.ones(len(kept))
-    return Series(x, np.exp(np.array(y)), n, error, spare, log)
+    return Series(x, np.exp(np.array(y)), n, error, spare, spans_far(x))

@@ -10,7 +10,7 @@ from typing import Annotated, Any, cast
 import numpy as np
 from pydantic import Field, ValidationInfo, field_validator
 
-from cliffwatch.config import ConfigModel, check_config, load_config, parse_config
+from cliffwatch.config import ConfigModel, check_config, load_config, parse_config, read_config_text
 from cliffwatch.cost.price import HardwareCost
 from cliffwatch.errors import InputError
 from cliffwatch.stream import DIALECTS
@@ -244,17 +244,28 @@ def load_workload(path_or_preset: str) -> Workload:
             value and what is allowed.
     """
     path = Path(path_or_preset)
-    if path.is_dir() or not path.exists():
-        if path_or_preset in preset_names():
-            return parse_config(preset_text(path_or_preset), Workload, source=f"preset {path_or_preset}")
-        if not path.exists():
-            presets = ", ".join(preset_names())
-            raise InputError("no such file", file=path_or_preset, allowed=f"a workload file, or a preset: {presets}")
+    if _means_preset(path_or_preset):
+        return parse_config(preset_text(path_or_preset), Workload, source=f"preset {path_or_preset}")
+    if not path.exists():
+        presets = ", ".join(preset_names())
+        raise InputError("no such file", file=path_or_preset, allowed=f"a workload file, or a preset: {presets}")
     workload = load_config(path, Workload)
     if not isinstance(workload.arrivals, TraceArrivals):
         return workload
     arrivals = anchored(workload.arrivals, path.absolute().parent)
     return workload.model_copy(update={"arrivals": arrivals})
+
+
+def workload_text(path_or_preset: str) -> str:
+    """The text of what `load_workload` loads, as a run folder keeps it. Raises InputError."""
+    if _means_preset(path_or_preset):
+        return preset_text(path_or_preset)
+    return read_config_text(Path(path_or_preset))
+
+
+def _means_preset(name: str) -> bool:
+    """Whether a preset is meant: a file of that name goes before it."""
+    return name in preset_names() and (Path(name).is_dir() or not Path(name).exists())
 
 
 def with_changes(workload: Workload, *, source: str = "options", **changes: object) -> Workload:

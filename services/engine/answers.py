@@ -97,6 +97,15 @@ class Wire(Protocol):
         """An answer that is not streamed."""
 
 
+def token_counts(prompt_tokens: int, completion_tokens: int) -> dict[str, Any]:
+    """`usage` as every server of OpenAI's API begins it."""
+    return {
+        "prompt_tokens": prompt_tokens,
+        "total_tokens": prompt_tokens + completion_tokens,
+        "completion_tokens": completion_tokens,
+    }
+
+
 class TextFrames:
     """Frames of a head, a text and a tail, the same for every token but the last.
 

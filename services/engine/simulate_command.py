@@ -17,12 +17,12 @@ import typer
 from cliffwatch.errors import InputError
 from cliffwatch.records.files import final_path
 from cliffwatch.records.folder import close_run, create_run
-from cliffwatch.records.manifest import Cost, Manifest, RunState, WorkerInfo
+from cliffwatch.records.manifest import Manifest, RunState, WorkerInfo
 from cliffwatch.records.parquet import table_of, write_shard
 from cliffwatch.records.schema import RequestRow
 from cliffwatch.slo.spec import load_run_slo, slo_text
-from cliffwatch.workload.schedule import schedule_hash
-from cliffwatch.workload.spec import Workload, load_workload, preset_names, preset_text, with_changes
+from cliffwatch.workload.recorded import manifest_fields
+from cliffwatch.workload.spec import Workload, load_workload, with_changes, workload_text
 from services.engine.profile import DEFAULT_PROFILE, Profile, load_profile
 from services.engine.simulation import Simulation
 
@@ -52,9 +52,8 @@ def simulate(
         load_run_slo(slo)
         kept_slo = slo_text(slo)
     simulation = Simulation(spec, followed, prefix_caching=prefix_caching)
-    text = preset_text(workload) if workload in preset_names() else Path(workload).read_text(encoding="utf-8")
     started_s = time.time()
-    create_run(out, _manifest(spec, followed, started_s), text, kept_slo)
+    create_run(out, _manifest(spec, followed, started_s), workload_text(workload), kept_slo)
     rows = write_shard(final_path(out, 0), _tables(_telling(simulation)), {})
     worker = WorkerInfo(shard=0, state="finished", rows=rows)
     closed = close_run(out, state=RunState.COMPLETE, workers=(worker,), load_s=simulation.now_s)
@@ -81,10 +80,9 @@ def _workload(name: str, duration: str) -> Workload:
 
 
 def _manifest(spec: Workload, profile: Profile, now_s: float) -> Manifest:
-    cost = spec.cost
     return Manifest(
+        **manifest_fields(spec),
         run_id=f"{spec.name}-simulated-{int(now_s)}",
-        name=spec.name,
         state=RunState.RUNNING,
         created_unix_s=now_s,
         t0_unix_ns=int(now_s * 1e9),
@@ -92,14 +90,7 @@ def _manifest(spec: Workload, profile: Profile, now_s: float) -> Manifest:
         endpoint=spec.endpoint,
         model=profile.model,
         engine="simulated",
-        open_loop=spec.open_loop,
-        seed=spec.seed,
-        schedule_hash=schedule_hash(spec),
-        workload=spec.model_dump(mode="json"),
-        planned_duration_s=spec.duration,
-        planned_requests=spec.planned_requests,
         prompt_method="simulated",
-        cost=None if cost is None else Cost(gpu_hour_usd=cost.gpu_hour_usd, gpus=cost.gpus),
         versions={"cliffwatch": version("cliffwatch"), "python": platform.python_version()},
         warnings=(SIMULATED,) if profile.measured else (SIMULATED, "simulated: the profile is estimated, not measured"),
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cliffwatch.surface.along import Points
+from cliffwatch.surface.grid import Points
 
 
 def curve(generator: np.random.Generator, *, cliff: bool) -> tuple[Points, tuple[float, float] | None]:

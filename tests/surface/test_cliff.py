@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cliffwatch.surface.along import Points
 from cliffwatch.surface.cliff import CHANGE_POINT, SECOND_DERIVATIVE, find_cliffs
+from cliffwatch.surface.grid import Points
 from cliffwatch.surface.series import series_of
 from tests.surface.curves import curve
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from cliffwatch import __version__
-from services.engine.faces.face import Endpoint
+from services.engine.faces.face import Endpoint, Expose
 from services.engine.faults import RequestFault
 from services.engine.http import Connection, Request
 from services.engine.requests import (
@@ -74,10 +74,19 @@ def tokenize(service: Service, connection: Connection, request: Request) -> None
 
 
 def metrics(service: Service, connection: Connection, request: Request) -> None:
-    """The metrics' text."""
-    service.engine.observer.stand()
-    body, kind = service.face.expose(service.metrics, request.headers.get("accept", ""))
-    connection.respond(200, body, content_type=kind)
+    """The metrics' text, as the face writes it."""
+    exposed(service.face.expose)(service, connection, request)
+
+
+def exposed(expose: Expose) -> Endpoint:
+    """The metrics' text, written in one way."""
+
+    def endpoint(service: Service, connection: Connection, request: Request) -> None:
+        service.engine.observer.stand()
+        body, kind = expose(service.metrics, request.headers.get("accept", ""))
+        connection.respond(200, body, content_type=kind)
+
+    return endpoint
 
 
 def version(service: Service, connection: Connection, request: Request) -> None:  # noqa: ARG001

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from services.engine.answers import Ended, Envelope, OpenAiWire
+from services.engine.answers import Ended, Envelope, OpenAiWire, token_counts
 from services.engine.faces import openai
 from services.engine.faces.exposing import as_accepted
 from services.engine.faces.face import Face, Routes
@@ -70,9 +70,7 @@ def _tail(chat: bool, finish_reason: str, stop_reason: str) -> str:
 
 def _usage(prompt_tokens: int, completion_tokens: int) -> dict[str, Any]:
     return {
-        "prompt_tokens": prompt_tokens,
-        "total_tokens": prompt_tokens + completion_tokens,
-        "completion_tokens": completion_tokens,
+        **token_counts(prompt_tokens, completion_tokens),
         "prompt_tokens_details": None,
     }
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from cliffwatch.engines.catalog import version_key
-from services.engine.answers import Ended, Envelope, OpenAiWire, compact
+from services.engine.answers import Ended, Envelope, OpenAiWire, compact, token_counts
 from services.engine.faces import openai
 from services.engine.faces.exposing import always_text, as_accepted
 from services.engine.faces.face import Face, Routes
 from services.engine.faces.shows import ALWAYS_ZERO, each, takes
 from services.engine.faults import FaultBody, flat_body, nested_body
-from services.engine.http import Connection, Request
 from services.engine.metric_families import Feed, Show, Shows
 
 CACHE_CONFIG = ("block_size", "cache_dtype", "enable_prefix_caching", "kv_cache_size_tokens", "num_gpu_blocks")
@@ -92,14 +91,6 @@ def _tail(chat: bool, finish_reason: str, stop_reason: str) -> str:
     return f'"}},"logprobs":null,"finish_reason":{finish_reason},{stop}"token_ids":null}}'
 
 
-def _usage(prompt_tokens: int, completion_tokens: int) -> dict[str, Any]:
-    return {
-        "prompt_tokens": prompt_tokens,
-        "total_tokens": prompt_tokens + completion_tokens,
-        "completion_tokens": completion_tokens,
-    }
-
-
 def _choice(chat: bool, ended: Ended) -> dict[str, Any]:
     ending = {
         "logprobs": None, "finish_reason": ended.finish_reason, "stop_reason": ended.stop_reason, "token_ids": None,
@@ -129,7 +120,7 @@ WIRE = OpenAiWire(
     role_choice='{"index":{index},"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}',
     role_extras=',"prompt_token_ids":null,"prompt_text":null',
     no_usage=("", ""),
-    usage=_usage,
+    usage=token_counts,
     closing=lambda fingerprint: f',"system_fingerprint":{compact(fingerprint)}',
     choice=_choice,
     body=_body,
@@ -140,13 +131,6 @@ def _fault_body(version: str) -> FaultBody:
     return nested_body if version_key(version) >= version_key(NESTED_SINCE) else flat_body
 
 
-def _mounted(service: Any, connection: Connection, request: Request) -> None:
-    """The same metrics at another path, where names lose their colons for clients that cannot read them."""
-    service.engine.observer.stand()
-    body, kind = as_accepted(service.metrics, request.headers.get("accept", ""))
-    connection.respond(200, body, content_type=kind)
-
-
 def _routes(version: str, model: str) -> Routes:  # noqa: ARG001
     return {
         "/v1/completions": {"POST": openai.completions},
@@ -154,7 +138,8 @@ def _routes(version: str, model: str) -> Routes:  # noqa: ARG001
         "/v1/models": {"GET": openai.models("vllm", {"parent": None, "permission": []})},
         "/tokenize": {"POST": openai.tokenize},
         "/metrics": {"GET": openai.metrics},
-        "/metrics/": {"GET": _mounted},
+        # At this path names lose their colons for clients that cannot read them.
+        "/metrics/": {"GET": openai.exposed(as_accepted)},
         "/version": {"GET": openai.version},
         "/health": {"GET": openai.empty},
         "/ping": {"GET": openai.empty, "POST": openai.empty},

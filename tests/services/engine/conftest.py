@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import Any
 
 import pytest
 
+from cliffwatch.cli import processes
 from tests.servers import engines
 from tests.servers.processes import Server
 
@@ -23,6 +24,11 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with engines.standin(tmp_path_factory.mktemp("engine"), *options) as server:
         yield server
         assert "Traceback" not in server.log.read_text(encoding="utf-8")
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+    """Until it holds. Raises AssertionError."""
+    assert processes.wait_for(condition, timeout_s=seconds, every_s=0.02), "it did not come about"
 
 
 def connect(server: Server) -> socket.socket:

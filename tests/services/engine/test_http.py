@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import time
-from collections.abc import Callable
 from contextlib import closing
 
 import pytest
@@ -13,17 +11,10 @@ import pytest
 from services.engine import http
 from services.engine.http import MAX_BODY_BYTES, Connection
 from tests.servers.processes import Server
-from tests.services.engine.conftest import call, connect, exchange, metric, raw_request, read_all
+from tests.services.engine.conftest import call, connect, exchange, metric, raw_request, read_all, wait_for
 
 COMPLETIONS = "/v1/completions"
 ONE = {"prompt": "a", "max_tokens": 1}
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 10.0) -> None:
-    deadline_s = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline_s, "it did not come about"
-        time.sleep(0.02)
 
 
 def alive(server: Server) -> bool:

@@ -9,9 +9,8 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -21,7 +20,17 @@ import pytest
 from services.engine.router.router import PREFIX_BYTES, prefix_of
 from tests.servers import engines
 from tests.servers.processes import Server, free_port, running
-from tests.services.engine.conftest import MODEL, call, connect, events, exchange, metric, raw_request, read_all
+from tests.services.engine.conftest import (
+    MODEL,
+    call,
+    connect,
+    events,
+    exchange,
+    metric,
+    raw_request,
+    read_all,
+    wait_for,
+)
 
 COMPLETIONS = "/v1/completions"
 FAST = ("--model", MODEL, "--speed", "100", "--max-model-len", "4096")
@@ -58,13 +67,6 @@ def served_by(server: Server, body: object) -> str:
     answer = exchange(server, raw_request(COMPLETIONS, body, headers="connection: close\r\n"))
     head = answer.partition(b"\r\n\r\n")[0].decode().lower()
     return next(line.split(": ")[1] for line in head.splitlines() if line.startswith("x-served-by"))
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 15.0) -> None:
-    deadline_s = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline_s, "it did not come about"
-        time.sleep(0.05)
 
 
 def test_replicas_take_turns_and_both_counts_agree(routed: Server, pair: tuple[Server, Server]) -> None:
