@@ -11,9 +11,11 @@ import numpy as np
 import yaml
 
 from cliffwatch.config import parse_config
+from cliffwatch.errors import InputError
 from cliffwatch.workload.arrival_parts import CurveArrivals, TraceArrivals
 from cliffwatch.workload.curves import CURVES
 from cliffwatch.workload.observed import Floats, Ints, Observed, cv, dispersion, of_trace, of_workload
+from cliffwatch.workload.parts import MAX_DURATION_S
 from cliffwatch.workload.spec import Workload
 from cliffwatch.workload.traces.rows import Repair, Repairs
 
@@ -84,9 +86,11 @@ class Fit:
 
 
 def fit(spec: TraceArrivals) -> Fit:
-    """Fit a workload to a trace. Raises InputError where it cannot be read, or has fewer than 10 requests."""
+    """Fit a workload to a trace. Raises InputError where it cannot be read, is too long, or has under 10 requests."""
     repairs = Repairs()
     seen = of_trace(spec, repairs)
+    if seen.span_s > MAX_DURATION_S:  # a little more than from the first to the last: the last one has a gap of its own
+        raise InputError("goes on for over 30 days", file=spec.file, field="duration", value=f"{seen.span_s:.3f} s")
     notes: list[str] = []
     name = Path(spec.file).name.split(".")[0]
     fields: dict[str, Any] = {

@@ -171,6 +171,14 @@ def test_too_little_to_fit_is_refused(tmp_path: Path, times: list[int]) -> None:
         fit(trace_of(tmp_path / "t", rows))
 
 
+def test_a_trace_of_just_under_30_days_that_would_take_more_is_refused(tmp_path: Path) -> None:
+    """Ten gaps of 3 days less 0.1 s end 1 s before the 30 days; eleven requests at that pace take 33."""
+    times = [number * (3 * 86_400_000 - 100) for number in range(11)]
+    rows: list[dict[str, object]] = [{"timestamp": at, "input_length": 9, "output_length": 9} for at in times]
+    with pytest.raises(InputError, match="30 days"):
+        fit(trace_of(tmp_path / "t.jsonl", rows))
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     gaps=st.lists(st.integers(0, 10**9) | st.integers(0, 3), min_size=10, max_size=300),
