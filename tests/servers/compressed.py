@@ -21,10 +21,12 @@ _RANGE = re.compile(r"(?<=[\[:])\d+[smhd](?=[\]:])")
 _SECONDS = re.compile(r"(?<=\* )\d+")  # of a window, by which a rate becomes a count
 
 
-def chain_config(slo: SloFile, into: Path, *, engine: str, alertmanager: str, log: str, page: str) -> tuple[Path, Path]:
+def chain_config(
+    slo: SloFile, into: Path, *, engine: str, alertmanager: str, service: str, token: Path, page: str
+) -> tuple[Path, Path]:
     """Configuration files of Prometheus and Alertmanager; alerts on the engine's health are left out.
 
-    `log` is posted to in place of the SLO service, `page` in place of a pager.
+    `service` is the SLO service (its URL), `token` the file of its token; `page` is posted to in place of a pager.
     """
     written = {name: yaml.safe_load(_compiled(slo, name)) for name in ("prometheus", "scrape", "alertmanager")}
     rules = {"groups": [one for one in written["prometheus"]["groups"] if not one["name"].endswith("-health")]}
@@ -35,7 +37,7 @@ def chain_config(slo: SloFile, into: Path, *, engine: str, alertmanager: str, lo
     routes = _quick(written["alertmanager"])
     for receiver in routes["receivers"]:
         for hook in receiver.get("webhook_configs", ()):
-            hook.update({"url": log, "http_config": {}} if "url" in hook else {"url_file": str(into / "page_url")})
+            hook.update(_service_hook(service, token) if "url" in hook else {"url_file": str(into / "page_url")})
     main = {
         "global": {"evaluation_interval": "500ms"},
         "rule_files": ["rules.yml"],
@@ -54,6 +56,13 @@ def chain_config(slo: SloFile, into: Path, *, engine: str, alertmanager: str, lo
     }.items():
         (into / name).write_text(yaml.safe_dump(document))
     return into / "prometheus.yml", into / "alertmanager.yml"
+
+
+def _service_hook(service: str, token: Path) -> dict[str, Any]:
+    return {
+        "url": f"{service}/v1/alertmanager",
+        "http_config": {"authorization": {"credentials_file": str(token)}},
+    }
 
 
 def _compiled(slo: SloFile, form: str) -> str:
