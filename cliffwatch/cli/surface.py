@@ -16,8 +16,8 @@ COMMANDS: Table = {
         "A statistic of a latency over two or three dimensions, with n and interval of each cell.",
     ),
     "cliffs": (
-        "cliffwatch.cli.surface_along:cliffs_app",
-        "Where latency jumps by more than its trend and its noise explain.",
+        "cliffwatch.cli.surface_cliffs:app",
+        "Where latency jumps by more than its trend and its noise explain, and why.",
     ),
     "knee": ("cliffwatch.cli.surface_along:knee_app", "Where a curve begins to grow in another way."),
     "drift": ("cliffwatch.cli.surface_drift:app", "How far a knee moved from run to run, and what moved it."),

@@ -9,9 +9,12 @@ from cliffwatch.surface.bins import AUTO
 from cliffwatch.surface.grid import Points, Question, Source, samples
 
 
-def curves(
-    source: Source, metric: str, axis: str, by: str, *, bins: str = AUTO, phase: str = "measured"
-) -> Mapping[str, Points]:
+def question_along(metric: str, axis: str, by: str, bins: str = AUTO) -> Question:
+    """What `curves` asks. Raises InputError for an unknown name."""
+    return Question(metric, "mean", rows=axis, columns=by, row_bins=bins)
+
+
+def curves(source: Source, metric: str, axis: str, by: str, *, bins: str = AUTO) -> Mapping[str, Points]:
     """(axis value, values there) in order of the axis, by the label of `by`.
 
     A bin of the axis stands at its middle; on a log scale at the geometric one.
@@ -20,8 +23,7 @@ def curves(
         InputError: an unknown name, or an axis of words.
         RunError: the run cannot be read.
     """
-    question = Question(metric, "mean", rows=axis, columns=by, phase=phase, row_bins=bins)
-    found = samples(source, question)
+    found = samples(source, question_along(metric, axis, by, bins))
     rows, columns = found.axes[:2]
     if rows.middles is None:
         raise InputError("has no order to jump along", field="--axis", value=axis, allowed="a dimension of numbers")

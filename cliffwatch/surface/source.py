@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cliffwatch.records.foreign import read_foreign
+from cliffwatch.records.foreign import Foreign, read_foreign
 from cliffwatch.records.reader import RunReader
-from cliffwatch.surface.grid import Sessions
 
 
-def open_source(path: Path) -> Sessions:
+def open_source(path: Path) -> RunReader | Foreign:
     """The rows behind a path. Raises InputError or RunError."""
     return RunReader(path) if path.is_dir() else read_foreign(path)

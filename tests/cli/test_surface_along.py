@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
-from cliffwatch.cli.surface_along import cliffs_app, knee_app
+from cliffwatch.cli.surface_along import knee_app
+from cliffwatch.cli.surface_cliffs import app as cliffs_app
 from cliffwatch.cli.surface_drift import app as drift_app
 from cliffwatch.errors import ExitCode, InputError
 
@@ -54,6 +55,28 @@ def test_json_and_the_gate(file: Path) -> None:
     assert invoke(cliffs_app, file, "--fail-below", "4k").exit_code == 0
 
 
+def test_the_cause_is_told_where_the_engine_shows_one(tmp_path: Path, file: Path) -> None:
+    """Requests are sent by length; from 8k on, from Unix second 40 on, some wait."""
+    lines = sorted(map(json.loads, file.read_text().splitlines()), key=lambda line: float(line["input_tokens"]))
+    timed = [line | {"wall": at / 6, "e2e": line["ttft"]} for at, line in enumerate(lines)]
+    (tmp_path / "run.jsonl").write_text("".join(json.dumps(line) + "\n" for line in timed))
+    scrapes = "".join(
+        f"# scraped {at / 6 + 0.01}\nvllm:num_requests_waiting {4 if at >= 240 else 0}\nvllm:kv_cache_usage_perc 0.5\n"
+        for at in range(480)
+    )
+    (tmp_path / "metrics.prom").write_text(scrapes)
+    asked = (tmp_path / "run.jsonl", "--metrics", tmp_path / "metrics.prom")
+    lines_of = invoke(cliffs_app, *asked, "--graph-sizes", "1, 2,4").output.splitlines()[1:]
+    assert all("; cause: queueing (0 requests waiting at most, then 4)" in line for line in lines_of)
+    found = json.loads(invoke(cliffs_app, *asked, "--max-batched-tokens", "4096", "--json").output)["curves"]
+    assert [cause["name"] for cause in found["1"]["cliffs"][0]["causes"]] == ["queueing", "chunked prefill"]
+    assert [cause["name"] for cause in found["4"]["cliffs"][0]["causes"]] == ["queueing"]  # several steps before, too
+    told = json.loads(invoke(cliffs_app, file, "--json").output)["curves"]["1"]["cliffs"][0]
+    assert told["causes"] == []
+    assert told["cause_unknown"] == "no engine metrics over this run"
+    assert "cause not known: no engine metrics over this run" in invoke(cliffs_app, file).output
+
+
 def test_the_knee_is_told(file: Path) -> None:
     found = json.loads(invoke(knee_app, file, "--axis", "batch", "--by", "input_tokens", "--json").output)
     (place,) = found["curves"]["1k" if "1k" in found["curves"] else "1024"]["breaks"]
@@ -80,6 +103,9 @@ def test_a_drift_is_told_and_what_two_runs_cannot_tell(tmp_path: Path) -> None:
         (("--statistic", "p99"), "--statistic"),
         (("--metric", "speed"), "metric"),
         (("--fail-below", "soon"), "--fail-below"),
+        (("--max-batched-tokens", "many"), "--max-batched-tokens"),
+        (("--max-num-seqs", "0"), "--max-num-seqs"),
+        (("--graph-sizes", "1,two"), "--graph-sizes"),
     ],
 )
 def test_wrong_options_are_named(file: Path, arguments: tuple[str, ...], field: str) -> None:
