@@ -20,6 +20,10 @@ COMMANDS: Table = {
         "Where latency jumps by more than its trend and its noise explain, and why.",
     ),
     "knee": ("cliffwatch.cli.surface_along:knee_app", "Where a curve begins to grow in another way."),
+    "exponent": (
+        "cliffwatch.cli.surface_exponent:app",
+        "With which power of length a latency grows, or that it follows none.",
+    ),
     "drift": ("cliffwatch.cli.surface_drift:app", "How far a knee moved from run to run, and what moved it."),
 }
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from cliffwatch.surface.series import Array, Series
+from cliffwatch.surface.series import Array, Series, floored_error
 
 LEAST_POINTS = 6
 LEAST_SIDE = 2  # points on each side of a step: one alone may be an outlier
@@ -145,7 +145,7 @@ def _fit_step(series: Series, start: int, end: int, at: int) -> tuple[int, float
     misfit counts as noise (a Birge ratio), with the few degrees of freedom that it is known by.
     """
     window = series.part(start, end)
-    place, level, error = window.place, window.level, _floored(window.error)
+    place, level, error = window.place, window.level, floored_error(window.error)
     step = (np.arange(start, end) > at).astype(np.float64)
     centred = (place - place.mean()) / max(float(np.ptp(place)), 1e-12)
     fits = []
@@ -172,15 +172,10 @@ def _weighted(design: Array, level: Array, error: Array) -> tuple[float, float, 
     return float(found[-1]), math.sqrt(max(float(inverse[-1, -1]), 1e-24)), misfit, len(level) - design.shape[1]
 
 
-def _floored(error: Array) -> Array:
-    """No point is so sure that it alone decides: a tenth of the usual error at least."""
-    return np.maximum(error, 0.1 * float(np.median(error[error > 0])))
-
-
 def _by_curvature(series: Series, alarm: float) -> Iterator[int]:
     """Gaps (the point before each) at which the second derivative goes from up to down by more than noise."""
     reach = 2 if len(series.x) >= SMOOTH_FROM else 1
-    place, level, error = series.place, series.level, _floored(series.error)
+    place, level, error = series.place, series.level, floored_error(series.error)
     count = len(place)
     weights = np.zeros((count, count))
     for point in range(reach, count - reach):

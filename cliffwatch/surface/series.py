@@ -69,6 +69,11 @@ def pooled_spread(logs: Sequence[Array]) -> tuple[float, int]:
     return (math.sqrt(within / spare) if spare else math.nan), spare
 
 
+def floored_error(error: Array) -> Array:
+    """No point is so sure that it alone decides: a tenth of the usual error at least."""
+    return np.maximum(error, 0.1 * float(np.median(error[error > 0])))
+
+
 def spans_far(x: Array) -> bool:
     """Whether an axis is read on a log scale."""
     return bool(x.size) and bool(x[0] > 0) and bool(x[-1] >= LOG_SPAN * x[0])

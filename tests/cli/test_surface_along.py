@@ -12,6 +12,7 @@ from typer.testing import CliRunner, Result
 from cliffwatch.cli.surface_along import knee_app
 from cliffwatch.cli.surface_cliffs import app as cliffs_app
 from cliffwatch.cli.surface_drift import app as drift_app
+from cliffwatch.cli.surface_exponent import app as exponent_app
 from cliffwatch.errors import ExitCode, InputError
 
 
@@ -82,6 +83,17 @@ def test_the_knee_is_told(file: Path) -> None:
     (place,) = found["curves"]["1k" if "1k" in found["curves"] else "1024"]["breaks"]
     assert place["low"] <= 16 <= place["high"]
     assert "flat, then growing" in invoke(knee_app, file, "--axis", "batch", "--by", "input_tokens").output
+
+
+def test_the_exponent_is_told_or_that_there_is_none(file: Path) -> None:
+    asked = (exponent_app, file, "--axis", "batch", "--by", "input_tokens")
+    found = json.loads(invoke(*asked, "--json").output)["curves"]["1k"]
+    assert found["whole"]["low"] < found["whole"]["exponent"] < found["whole"]["high"]
+    assert "goes from" in found["not_a_law"]  # flat up to 16, then growing
+    assert "no power law: its exponent goes from" in invoke(*asked).output
+    (line,) = invoke(exponent_app, file, "--by", "phase").output.splitlines()[1:]
+    assert "ttft_s ~ input_tokens^0." in line and "8 points (n 480)" in line
+    assert "too little data to say" in invoke(exponent_app, file, "--bins", "linear:30000").output
 
 
 def test_a_drift_is_told_and_what_two_runs_cannot_tell(tmp_path: Path) -> None:
