@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 from prometheus_client import Metric
-from prometheus_client.parser import text_string_to_metric_families
 
 from services.engine.faces import FACES
 from services.engine.faces.vllm import CACHE_CONFIG, NESTED_SINCE, SHOWS
 from services.engine.faults import RequestFault
+from tests.services.engine.faces.recorded import assert_the_same, edges, parse
 
 ROOT = Path(__file__).resolve().parents[4]
 FACE = FACES["vllm"]
@@ -26,10 +26,6 @@ LEFT_OUT = {  # only counted with an option of the real engine, else 0
 }
 
 
-def parse(text: str) -> dict[str, Metric]:
-    return {family.name: family for family in text_string_to_metric_families(text)}
-
-
 @cache
 def exposed(version: str) -> dict[str, Metric]:
     """Metrics in which every family has at least one series."""
@@ -41,26 +37,11 @@ def exposed(version: str) -> dict[str, Metric]:
     return parse(FACE.expose(metrics, "")[0].decode())
 
 
-def edges(family: Metric) -> list[str]:
-    first = next(sample.labels for sample in family.samples if sample.name.endswith("_bucket"))
-    child = {key: value for key, value in first.items() if key != "le"}
-    buckets = [sample.labels for sample in family.samples if sample.name.endswith("_bucket")]
-    return [labels["le"] for labels in buckets if {k: v for k, v in labels.items() if k != "le"} == child]
-
-
-def label_sets(family: Metric) -> set[tuple[str, ...]]:
-    return {tuple(sorted(sample.labels)) for sample in family.samples}
-
-
-def assert_the_same(mine: Metric, theirs: Metric) -> None:
-    assert mine.type == theirs.type
-    assert {sample.name for sample in mine.samples} == {sample.name for sample in theirs.samples}
+def assert_the_recorded(mine: Metric, theirs: Metric) -> None:
     if mine.name == "vllm:cache_config_info":  # the real labels are the whole configuration; here is a part of it
         assert set(mine.samples[0].labels) - set(theirs.samples[0].labels) == set()
     else:
-        assert label_sets(mine) == label_sets(theirs)
-    if mine.type == "histogram":
-        assert edges(mine) == edges(theirs)
+        assert_the_same(mine, theirs)
     for values in SHOWS[next(name for name in (mine.name, f"{mine.name}_total") if name in SHOWS)].preset:
         assert any(set(values) <= set(sample.labels.values()) for sample in theirs.samples), values
 
@@ -72,7 +53,7 @@ def compare(theirs: dict[str, Metric]) -> None:
     assert recorded - names == LEFT_OUT & recorded
     assert names - recorded == set()
     for name in names:
-        assert_the_same(mine[name], theirs[name])
+        assert_the_recorded(mine[name], theirs[name])
 
 
 def test_it_is_the_recorded_one_name_by_name_type_by_type_edge_by_edge() -> None:
@@ -122,7 +103,7 @@ def test_edges_and_the_engine_label_came_with_versions() -> None:
         exposed("0.8.0")["vllm:time_to_first_token_seconds"],
         exposed("0.8.5")["vllm:time_to_first_token_seconds"],
     )
-    assert (edges(old)[-2], edges(new)[-2]) == ("10.0", "2560.0")
+    assert (edges(old)[-2], edges(new)[-2]) == (10.0, 2560.0)
     assert ("engine" in old.samples[0].labels, "engine" in new.samples[0].labels) == (False, True)
 
 
