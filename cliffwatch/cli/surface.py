@@ -24,6 +24,10 @@ COMMANDS: Table = {
         "cliffwatch.cli.surface_exponent:app",
         "With which power of length a latency grows, or that it follows none.",
     ),
+    "use": (
+        "cliffwatch.cli.surface_use:app",
+        "How much of the hardware's arithmetic (MFU) and memory bandwidth each length and batch used.",
+    ),
     "drift": ("cliffwatch.cli.surface_drift:app", "How far a knee moved from run to run, and what moved it."),
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from cliffwatch.surface.grid import Source, session
 SWEEP_LENGTHS = 64
 BINS_AN_OCTAVE = 4
 UNCACHED = "none"
+UNKNOWN = "unknown"  # of measurements whose file does not tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class MeasuredCells:
         cache: the state.
         input_tokens: a prompt, of each cell: the geometric mean of its requests.
         batch: prompts a request, of each cell.
+        output_tokens: received a prompt, of each cell: the mean of its requests; NaN where none tells.
         values_s: the requests' figures, of each cell.
     """
 
@@ -35,6 +37,7 @@ class MeasuredCells:
     cache: str
     input_tokens: Array
     batch: Array
+    output_tokens: Array
     values_s: tuple[Array, ...]
 
     @property
@@ -63,8 +66,13 @@ class MeasuredCells:
     def without(self, left_out: Array) -> MeasuredCells:
         """The cells but those of a boolean mask."""
         kept = np.flatnonzero(~left_out)
-        values = tuple(self.values_s[i] for i in kept)
-        return MeasuredCells(self.metric, self.cache, self.input_tokens[kept], self.batch[kept], values)
+        return replace(
+            self,
+            input_tokens=self.input_tokens[kept],
+            batch=self.batch[kept],
+            output_tokens=self.output_tokens[kept],
+            values_s=tuple(self.values_s[i] for i in kept),
+        )
 
 
 def read_cells(source: Source, metric: str, *, cached: bool | None = None) -> MeasuredCells:
@@ -84,31 +92,30 @@ def read_cells(source: Source, metric: str, *, cached: bool | None = None) -> Me
         raise InputError("is no latency", field="metric", value=metric, allowed=", ".join(latencies))
     sql = FIGURES[metric].sql
     condition = f"{OK} AND phase = ? AND ({sql}) > 0 AND input_tokens > 0 AND batch > 0"
-    query = f"SELECT cache, input_tokens, batch, ({sql}) AS seconds FROM requests WHERE {condition}"  # noqa: S608  ours
+    columns = f"cache, input_tokens, batch, (output_tokens / batch)::DOUBLE AS outputs, ({sql}) AS seconds"
+    query = f"SELECT {columns} FROM requests WHERE {condition}"  # noqa: S608  ours
     with session(source) as connection:
         found = connection.execute(query, [Phase.MEASURED.value]).fetchnumpy()
     states = sorted({str(state) for state in found["cache"]})
     state = _state(states, cached, metric)
     mine = np.asarray(found["cache"]).astype(str) == state
-    lengths, batches, seconds = (np.asarray(found[name], float)[mine] for name in ("input_tokens", "batch", "seconds"))
-    return _cells(metric, state, lengths, batches, seconds)
+    names = ("input_tokens", "batch", "outputs", "seconds")
+    return _cells(metric, state, *(np.ma.asarray(found[name], float).filled(np.nan)[mine] for name in names))
 
 
 def _state(states: list[str], cached: bool | None, metric: str) -> str:
     wanted = [state for state in states if cached is None or (state != UNCACHED) == cached]
+    if not states:
+        raise InputError("was not measured", field="metric", value=metric)
     if not wanted:
-        raise InputError(
-            "was not measured",
-            field="metric" if cached is None else "cache",
-            value=metric if cached is None else "cached" if cached else "uncached",
-            allowed=f"what the requests have: {', '.join(states) or 'nothing of this metric'}",
-        )
+        value = "cached" if cached else "uncached"
+        raise InputError("was not measured", field="cache", value=value, allowed=f"what there is: {', '.join(states)}")
     if len(wanted) > 1:
         raise InputError("several states were measured", field="cache", value=", ".join(wanted), allowed="one of them")
     return wanted[0]
 
 
-def _cells(metric: str, state: str, lengths: Array, batches: Array, seconds: Array) -> MeasuredCells:
+def _cells(metric: str, state: str, lengths: Array, batches: Array, outputs: Array, seconds: Array) -> MeasuredCells:
     keys = lengths
     if np.unique(lengths).size > SWEEP_LENGTHS:
         keys = np.round(np.log2(lengths) * BINS_AN_OCTAVE)
@@ -119,5 +126,11 @@ def _cells(metric: str, state: str, lengths: Array, batches: Array, seconds: Arr
         state,
         np.array([np.exp(np.log(lengths[group]).mean()) for group in groups]),
         np.array([batches[group][0] for group in groups]),
+        np.array([_mean(outputs[group]) for group in groups]),
         tuple(seconds[group] for group in groups),
     )
+
+
+def _mean(values: Array) -> float:
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if known.size else np.nan

@@ -31,7 +31,7 @@ def measured(seed: int = 0, noise: float = 0.0, repeats: int = 1, most: float = 
     places = [(n, b) for b in BATCHES for n in LENGTHS if n * b <= most]
     values = tuple(law_s(n, b) * np.exp(random.normal(0, noise, repeats)) for n, b in places)
     lengths, batches = np.array(places).T
-    return MeasuredCells("ttft_s", "none", lengths, batches, values)
+    return MeasuredCells("ttft_s", "none", lengths, batches, np.full(len(lengths), np.nan), values)
 
 
 @pytest.mark.parametrize("name", CANDIDATES)

@@ -1,0 +1,134 @@
+"""`cliffwatch surface use`: how much of the hardware each cell used."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import typer
+from rich import box
+from rich.table import Table
+
+from cliffwatch.cli.console import console
+from cliffwatch.errors import InputError
+from cliffwatch.roofline.hardware import Dtype, load_hardware
+from cliffwatch.roofline.model import load_model
+from cliffwatch.roofline.step import Deployment
+from cliffwatch.surface.measured import MeasuredCells, read_cells
+from cliffwatch.surface.source import open_source
+from cliffwatch.surface.use import PARTS, Share, UsedCell, use
+from cliffwatch.units import format_tokens
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command(name="use")
+def use_command(
+    run: Path = typer.Argument(metavar="RUN", help="The folder of a run, or a file of measurements."),
+    hardware: str = typer.Option(..., help="What was measured, such as H200."),
+    model: str = typer.Option(..., help="The model that it served, such as llama-3-8b."),
+    part: str = typer.Option("", help=f"Only this part of the requests' time: {', '.join(PARTS)}."),
+    cached: bool | None = typer.Option(None, "--cached/--uncached", help="Needed where the run has both."),
+    weights: Dtype = typer.Option("bf16", help="Format of the weights."),
+    kv_cache_dtype: Dtype = typer.Option("bf16", help="Format of the key-value cache."),
+    tensor_parallel: int = typer.Option(1, min=1, max=64, help="Devices that share the model."),
+    as_json: bool = typer.Option(False, "--json", help="Print JSON for machines."),
+) -> None:
+    """How much of the hardware's arithmetic (MFU) and memory bandwidth each length and batch used, by the roofline.
+
+    Shares of the data sheet, for the work that the model needs: prefill by TTFT, decode by ITL, whole requests by E2E.
+    Exit codes: 0 good, 2 wrong input.
+    """
+    deployment = Deployment(
+        hardware=load_hardware(hardware, field="--hardware"),
+        model=load_model(model, field="--model"),
+        weights=weights,
+        cache=kv_cache_dtype,
+        tensor_parallel=tensor_parallel,
+    )
+    if part and part not in PARTS:
+        raise InputError("unknown part", field="--part", value=part, allowed=", ".join(PARTS))
+    source = open_source(run)
+    found, reasons = {}, {}
+    for name in [part] if part else PARTS:
+        try:
+            cells = read_cells(source, PARTS[name].metric, cached=cached)
+            found[name] = cells, use(deployment, cells, name)
+        except InputError as error:
+            reasons[name] = error
+    if not found:
+        raise next(iter(reasons.values()))
+    if as_json:
+        typer.echo(json.dumps(_document(deployment, found, reasons), indent=2, allow_nan=False))
+        return
+    for name, (cells, used) in found.items():
+        typer.echo(
+            f"{name}, by {cells.metric}, cache {cells.cache}: arithmetic / memory bandwidth, % of the data sheet"
+        )
+        console().print(_table(used), _notes(deployment, used), sep="")
+    for name, reason in reasons.items():
+        typer.echo(f"{name}: not known: {reason}")
+
+
+def _document(
+    deployment: Deployment, found: dict[str, tuple[MeasuredCells, tuple[UsedCell, ...]]], reasons: dict[str, InputError]
+) -> dict[str, object]:
+    parts = {
+        name: {"metric": cells.metric, "cache": cells.cache, "cells": [asdict(one) for one in used]}
+        for name, (cells, used) in found.items()
+    }
+    return {
+        "hardware": deployment.hardware.name,
+        "model": deployment.model.name,
+        "peak_flop_s": deployment.peak_flop_s,
+        "bandwidth_byte_s": deployment.bandwidth_byte_s,
+        "parts": parts,
+        "not_known": {name: str(reason) for name, reason in reasons.items()},
+    }
+
+
+def _table(used: Sequence[UsedCell]) -> Table:
+    """Lengths down, batches across; a cell is arithmetic / bandwidth in percent."""
+    lengths = sorted({one.input_tokens for one in used})
+    batches = sorted({one.batch for one in used})
+    alike = len({one.n for one in used}) == 1
+    by_place = {(one.input_tokens, one.batch): _written(one, counted=not alike) for one in used}
+    table = Table("tokens ↓\nbatch →", *map(str, batches), box=box.SIMPLE_HEAD)
+    for length in lengths:
+        table.add_row(format_tokens(round(length)), *(by_place.get((length, batch), "–") for batch in batches))
+    return table
+
+
+def _written(cell: UsedCell, *, counted: bool) -> str:
+    shares = f"{_percent(cell.arithmetic)} / {_percent(cell.bandwidth)}"
+    return f"{shares}\nn {cell.n}" if counted else shares
+
+
+def _percent(share: Share | None) -> str:
+    return "?" if share is None else f"{share.value * 100:.2g}" if share.value < 0.1 else f"{share.value * 100:.0f}"
+
+
+def _notes(deployment: Deployment, used: Sequence[UsedCell]) -> str:
+    sheet = f"{deployment.peak_flop_s / 1e12:.0f} TFLOP/s and {deployment.bandwidth_byte_s / 1e12:.3g} TB/s"
+    notes = [
+        f"{deployment.model.name} on {deployment.hardware.name}: {sheet} in all; what other requests used is left out"
+    ]
+    numbers = {one.n for one in used}
+    if len(numbers) == 1:
+        notes.append(f"n {numbers.pop()} in each cell")
+    shares = [share for one in used for share in (one.arithmetic, one.bandwidth) if share is not None]
+    spreads = [share.high / share.value for share in shares if share.high is not None]
+    if spreads:
+        notes.append(f"95 % interval of each: within a factor of {max(spreads):.3g}, by the scatter of the requests")
+    else:
+        notes.append("no cell has two requests: how sure a share is, is not known")
+    if len(shares) < 2 * len(used):
+        notes.append("? output lengths are not known")
+    if any((share.low or share.value) > 1 for share in shares):
+        notes.append(
+            "over 100 %: sequences that share cached tokens may read them once; else it is not that hardware, model,"
+            " number format or number of devices"
+        )
+    return "\n".join(notes)
