@@ -4,23 +4,47 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import resources
-from typing import TypeVar
+from typing import Annotated, Self, TypeVar
+
+from pydantic import Field, model_validator
 
 from cliffwatch.config import ConfigModel, parse_config
 from cliffwatch.errors import InputError
 
 
+class Source(ConfigModel):
+    """Where figures were read: a page's title, and its address unless it is a command's output."""
+
+    figures: Annotated[tuple[str, ...], Field(min_length=1)]
+    title: str
+    address: str | None = None
+
+
 class Named(ConfigModel):
-    """What a data file describes.
+    """What a data file describes; every figure of it is in one of its sources.
 
     Attributes:
         aliases: other names of it, in lower case.
-        source: where its figures are published.
     """
 
     name: str
     aliases: tuple[str, ...] = ()
-    source: str
+    sources: tuple[Source, ...]
+
+    @model_validator(mode="after")
+    def _every_figure_has_its_source(self) -> Self:
+        figures = set(type(self).model_fields) - set(Named.model_fields)
+        told = [figure for source in self.sources for figure in source.figures]
+        if sorted(told) != sorted(figures):
+            raise ValueError(
+                f"sources tell of {', '.join(sorted(told))}; allowed: each of {', '.join(sorted(figures))} once"
+            )
+        return self
+
+    @property
+    def source(self) -> str:
+        """The titles of its sources, in a line."""
+        return "; ".join(source.title for source in self.sources)
 
 
 Thing = TypeVar("Thing", bound=Named)

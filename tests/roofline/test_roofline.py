@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from pydantic import ValidationError
 
 from cliffwatch.errors import InputError
 from cliffwatch.roofline.data import load_all
@@ -38,6 +39,33 @@ def test_the_data_files_are_the_ones_promised() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("hardware", "units", "operations_a_clock", "clock_ghz", "tolerance"),
+    [
+        ("A10", 288, 256, 1.695, 0.001),
+        ("A100-80", 432, 512, 1.41, 0.001),
+        ("H200", 528, 1024, 1.83, 0.001),
+        ("L4", 240, 256, 2.04, 0.04),  # the data sheet's round figure is below what the boost clock gives
+        ("MI300X", 304, 2048, 2.1, 0.001),
+    ],
+)
+def test_peaks_are_what_matrix_units_and_clock_give(
+    hardware: str, units: int, operations_a_clock: int, clock_ghz: float, tolerance: float
+) -> None:
+    """Units x operations a clock in 16 bits x boost clock; eight bits twice as fast, four bits four times."""
+    peaks = load_hardware(hardware).peak_tflops
+    assert peaks["bf16"] == peaks["fp16"] == pytest.approx(units * operations_a_clock * clock_ghz / 1e3, rel=tolerance)
+    for dtype, times in (("fp8", 2), ("int8", 2), ("int4", 4)):
+        if dtype in peaks:
+            assert peaks[dtype] == pytest.approx(times * peaks["bf16"], rel=0.003)
+
+
+@pytest.mark.parametrize("thing", [*HARDWARE, *MODELS], ids=lambda thing: thing.name)
+def test_a_figure_without_a_source_is_refused(thing: Hardware | LanguageModel) -> None:
+    with pytest.raises(ValidationError, match="sources tell of"):
+        type(thing).model_validate({**thing.model_dump(), "sources": thing.model_dump()["sources"][1:]})
+
+
 def test_names_are_found_in_any_case_and_by_alias_and_others_are_refused() -> None:
     assert load_hardware("h200") is load_hardware("NVIDIA-H200")
     with pytest.raises(InputError, match="MI300X"):
@@ -48,7 +76,14 @@ def test_names_are_found_in_any_case_and_by_alias_and_others_are_refused() -> No
 
 @pytest.mark.parametrize(
     ("model", "kib"),
-    [("llama-3-8b", 128), ("llama-3-70b", 320), ("yi-34b", 240), ("phi-3-mini", 384), ("deepseek-v2", 67.5)],
+    [
+        ("llama-3-8b", 128),
+        ("llama-3-70b", 320),
+        ("qwen2-72b", 320),
+        ("yi-34b", 240),
+        ("phi-3-mini", 384),
+        ("deepseek-v2", 67.5),
+    ],
 )
 def test_cache_bytes_of_a_token(model: str, kib: float) -> None:
     assert deployed("h200", model).cache_token_bytes == kib * 1024
