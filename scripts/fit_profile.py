@@ -28,7 +28,8 @@ import numpy.typing as npt
 from services.engine.core import Core, IntakeTime
 from services.engine.kv_cache import KvCache
 from services.engine.profile import Profile, load_profile
-from services.engine.scheduler import Limits, Scheduler, Sequence
+from services.engine.scheduler import Limits, Scheduler
+from services.engine.sequence import Sequence
 from services.engine.step_time import StepTime
 from services.engine.tokenizer import BLOCK_TOKENS
 

@@ -9,7 +9,7 @@ from itertools import accumulate
 from services.engine.answers import Ended, Envelope, Frames
 from services.engine.http import Connection
 from services.engine.requests import Job
-from services.engine.scheduler import Sequence
+from services.engine.sequence import Sequence
 from services.engine.words import COUNT, ENCODED, Text
 
 

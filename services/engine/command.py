@@ -11,10 +11,11 @@ import uvloop
 from cliffwatch.errors import InputError
 from cliffwatch.roofline.hardware import Dtype
 from cliffwatch.roofline.model import model_names
-from cliffwatch.units import parse_tokens
+from services.engine.assembly import model_length
 from services.engine.estimate import estimate_profile
 from services.engine.faces import FACES, face_named
 from services.engine.faces.face import Face
+from services.engine.options import EngineOptions, takes_engine_options
 from services.engine.profile import DEFAULT_PROFILE, NamedDeployment, Profile, load_profile
 from services.engine.router.command import route
 from services.engine.server import Settings, serve
@@ -29,6 +30,7 @@ app.command()(simulate)
 
 
 @app.callback(invoke_without_command=True)
+@takes_engine_options
 def engine(
     ctx: typer.Context,
     host: str = typer.Option("127.0.0.1", help="Address to listen on."),
@@ -44,9 +46,6 @@ def engine(
     kv_cache_dtype: Dtype = typer.Option(BF16, help="Format of the key-value cache, for --hardware."),
     tensor_parallel: int = typer.Option(1, min=1, max=64, help="Devices that share the model, for --hardware."),
     speed: float = typer.Option(1.0, help="How much faster than the measured engine: 10 makes every wait a tenth."),
-    max_model_len: str = typer.Option("", help="Longest prompt and answer together, in tokens (such as 40k)."),
-    max_num_seqs: int = typer.Option(0, min=0, help="Sequences in one batch; 0 takes the profile's."),
-    prefix_caching: bool = typer.Option(True, help="Share the cache of equal prompt beginnings."),
     seed: int = typer.Option(0, help="Seed of the answers' texts."),
     replica: str = typer.Option("", help="Name of this replica; every answer says it in the header X-Served-By."),
     face: str = typer.Option("vllm", help="The server it looks like: " + ", ".join(FACES) + "."),
@@ -62,6 +61,8 @@ def engine(
     api_key: str = typer.Option(
         "", envvar="CLIFFWATCH_ENGINE_API_KEY", help="Bearer token that /v1 asks for.", show_envvar=True
     ),
+    *,
+    options: EngineOptions,
 ) -> None:
     """Serve the stand-in inference engine: an OpenAI-compatible server with the latency of a measured one.
 
@@ -79,9 +80,7 @@ def engine(
         model="" if named else model,
         profile=estimate_profile(named, followed) if named else followed,
         speed=speed,
-        max_model_len=max_model_len,
-        max_num_seqs=max_num_seqs,
-        prefix_caching=prefix_caching,
+        options=options,
         seed=seed,
         api_key=api_key,
         replica=replica,
@@ -141,9 +140,7 @@ def _settings(
     model: str,
     profile: Profile,
     speed: float,
-    max_model_len: str,
-    max_num_seqs: int,
-    prefix_caching: bool,
+    options: EngineOptions,
     seed: int,
     api_key: str,
     replica: str,
@@ -154,27 +151,18 @@ def _settings(
     """Options checked against the profile. Raises InputError."""
     if not 0 < speed <= MAX_SPEED:
         raise InputError("is out of range", field="--speed", value=speed, allowed=f"above 0, at most {MAX_SPEED:g}")
-    try:
-        length = parse_tokens(max_model_len) if max_model_len else profile.limits.max_model_len
-    except ValueError as error:
-        raise InputError(str(error), field="--max-model-len", value=max_model_len) from error
     if not re.fullmatch(r"[!-~]{0,100}", replica):
         raise InputError(
             "cannot name a replica", field="--replica", value=replica, allowed="printable ASCII, no blanks"
         )
-    room = profile.limits.kv_cache_tokens
-    if not 2 <= length <= room:
-        allowed = f"2 to {room}, what the profile's cache holds"
-        raise InputError("is out of range", field="--max-model-len", value=length, allowed=allowed)
     return Settings(
         host=host,
         port=port,
         model=model or profile.model,
         profile=profile,
         speed=speed,
-        max_model_len=length,
-        max_num_seqs=max_num_seqs or profile.limits.max_num_seqs,
-        prefix_caching=prefix_caching,
+        max_model_len=model_length(profile, options),
+        options=options,
         seed=seed,
         api_key=api_key or None,
         replica=replica,

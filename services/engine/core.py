@@ -14,7 +14,8 @@ import numpy as np
 from pydantic import Field
 
 from cliffwatch.config import ConfigModel
-from services.engine.scheduler import Scheduler, Sequence, Step
+from services.engine.scheduler import Scheduler, Step
+from services.engine.sequence import Sequence
 
 
 class IntakeTime(ConfigModel):
@@ -73,6 +74,23 @@ class Core:
             self._arriving.append((at_s, sequence))
         self._frontend_free_s = at_s
         return ready
+
+    def over(self, sequences: int) -> str | None:
+        """The option whose limit forbids so many sequences more; None when they may come.
+
+        As in vLLM a limit of sequences counts all that have not ended, and one of tokens counts prompts in full until
+        their first token.
+        """
+        limits, scheduler = self.scheduler.limits, self.scheduler
+        if limits.max_unfinished is not None:
+            coming = sum(1 for _, sequence in self._arriving if not sequence.done)
+            if coming + len(scheduler.waiting) + scheduler.running + sequences > limits.max_unfinished:
+                return "max_num_queued_reqs"
+        if limits.max_queued_tokens is not None:
+            tokens = sum(sequence.prompt_tokens for _, sequence in self._arriving if not sequence.done)
+            if tokens + scheduler.queued_tokens >= limits.max_queued_tokens:
+                return "max_num_queued_tokens"
+        return None
 
     def next_event_s(self) -> float | None:
         """When `advance` has something to do next; None while idle."""

@@ -9,7 +9,8 @@ from services.engine.answering import Answer, Choice
 from services.engine.clock import ScaledClock, Timer
 from services.engine.core import Core
 from services.engine.observing import Observer
-from services.engine.scheduler import Scheduler, Sequence
+from services.engine.scheduler import Scheduler
+from services.engine.sequence import Sequence
 
 CATCH_UP_S = 0.01  # a delay of the machine up to this is made up for; what is beyond stays a delay
 
@@ -44,6 +45,10 @@ class Engine:
         for choice, ready_s in zip(answer.choices, ready, strict=True):
             choice.queued_s = self._clock.real_s(ready_s)
         self._arm()
+
+    def over(self, sequences: int) -> str | None:
+        """The option whose limit forbids so many sequences more; None when they may come."""
+        return self._core.over(sequences)
 
     def cancel(self, answer: Answer) -> None:
         """The client is gone: take its sequences out."""

@@ -23,6 +23,17 @@ class RequestFault(Exception):  # noqa: N818  it is an answer, not a failure of 
         self.param = param
 
 
+# What a full queue says, by the option whose limit it is.
+BUSY = {
+    "max_num_queued_reqs": (
+        "The engine is currently busy and cannot accept new requests. "
+        "Please try again later or on a different instance."
+    ),
+    "max_num_queued_tokens": (
+        "The engine has reached its prefill token backlog limit. Please try again later or on a different instance."
+    ),
+}
+
 FaultBody = Callable[[RequestFault], bytes]
 
 

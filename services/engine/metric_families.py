@@ -16,6 +16,8 @@ Quantity = Literal[
     # in the course of a request, each as it happens
     "lookup_tokens", "found_tokens", "prompt_tokens", "computed_tokens", "cached_tokens", "generated_tokens",
     "reused_blocks", "missed_blocks", "preemptions", "cancelled", "ttft_s", "itl_s",
+    # a request that a limit of the queue refuses; tags: limit
+    "refused",
     # of a finished request; tags: reason, streaming
     "finished", "e2e_s", "queue_s", "prefill_s", "decode_s", "inference_s", "tpot_s", "answer_prompt_tokens",
     "answer_cached_tokens", "answer_computed_tokens", "answer_tokens", "answer_preemptions", "answer_choices",

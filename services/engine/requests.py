@@ -48,6 +48,7 @@ class _Common(msgspec.Struct, kw_only=True):
     stream: bool | None = False
     stream_options: StreamOptions | None = None
     seed: int | None = None
+    priority: int = 0
     stop: str | list[str] | None = None
     ignore_eos: bool = False
     temperature: float | None = None
@@ -99,6 +100,7 @@ class Job:
     ignore_eos: bool
     stops: tuple[str, ...]
     seed: int
+    priority: int
     stream: bool
     include_usage: bool
     continuous_usage: bool
@@ -174,6 +176,7 @@ def _job(body: _Common, max_model_len: int, *, chat: bool, prompts: list[list[To
         ignore_eos=body.ignore_eos,
         stops=tuple(stop for stop in stops if stop),
         seed=body.seed or 0,
+        priority=body.priority,
         stream=bool(body.stream),
         include_usage=include_usage,
         continuous_usage=include_usage and options is not None and bool(options.continuous_usage_stats),

@@ -1,69 +1,44 @@
 """Continuous batching, step by step. Pure: no clock, no I/O; a caller says when a step starts and ends.
 
 Each step has a budget of tokens. Sequences that decode get one token each; what is left of the budget goes to prompts,
-in parts where they do not fit (chunked prefill), first come first served. A prompt starts when a place, and room for
-its whole cache, are free. When the cache is full while sequences grow, the youngest gives up its blocks and starts over
-(preemption by recompute).
+in parts where they do not fit (chunked prefill), first come first served, or the most urgent first. A prompt starts
+when a place, and room for its whole cache, are free. When the cache is full while sequences grow, the last in that
+order gives up its blocks and starts over (preemption by recompute). Without chunked prefill a step holds either whole
+prompts or decoding, and prompts that have room go first.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Sequence as Seq
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import count
 
 import numpy as np
 
-from services.engine.kv_cache import KvCache, blocks_for
+from services.engine.kv_cache import KvCache
+from services.engine.memory import Memory
+from services.engine.sequence import Sequence
 from services.engine.step_time import Seconds, StepTime
 from services.engine.tokenizer import BLOCK_TOKENS
+from services.engine.waiting import Waiting
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one step, and the engine, may hold."""
+    """What one step, and the engine, may hold.
+
+    Attributes:
+        chunked_prefill: whether prompts are cut to the budget; if not, a longer prompt has a step of its own.
+        by_priority: whether a sequence's priority counts before its arrival.
+        max_unfinished: sequences that may wait or run; None is any number.
+        max_queued_tokens: tokens of prompts that are not computed yet, at which no more are taken; None is no limit.
+    """
 
     token_budget: int
     max_sequences: int
-
-
-class Sequence:
-    """One prompt and its answer on the way through the engine; `tag` belongs to the caller."""
-
-    __slots__ = (
-        "cached_tokens",
-        "computed",
-        "done",
-        "generated",
-        "hashes",
-        "held",
-        "max_tokens",
-        "preemptions",
-        "private",
-        "prompt_tokens",
-        "room",
-        "tag",
-    )
-
-    def __init__(self, prompt_tokens: int, max_tokens: int, hashes: Seq[int] = (), tag: Any = None) -> None:
-        self.prompt_tokens = prompt_tokens
-        self.max_tokens = max_tokens
-        self.hashes = hashes
-        self.tag = tag
-        self.computed = 0  # tokens whose keys and values are in the cache
-        self.generated = 0
-        self.cached_tokens = 0  # of the prompt, found in the prefix cache when it was first scheduled
-        self.preemptions = 0
-        self.private = 0  # blocks held alone
-        self.held: list[int] = []  # shared blocks held
-        self.room = 0  # tokens the held blocks can still take
-        self.done = False
-
-    @property
-    def known_tokens(self) -> int:
-        """Tokens that exist so far: the prompt and the answer up to now."""
-        return self.prompt_tokens + self.generated
+    chunked_prefill: bool = True
+    by_priority: bool = False
+    max_unfinished: int | None = None
+    max_queued_tokens: int | None = None
 
 
 @dataclass(slots=True)
@@ -84,7 +59,9 @@ class Scheduler:
         self.limits = limits
         self.kv = kv
         self.step_time = step_time
-        self.waiting: deque[Sequence] = deque()
+        self.waiting = Waiting()
+        self._memory = Memory(kv)
+        self._order = count()
         self._prefilling: list[Sequence] = []
         self._decoding: list[Sequence] = []
         self._context_tokens = 0  # of the decoding sequences
@@ -94,9 +71,16 @@ class Scheduler:
         """Sequences in the batch."""
         return len(self._prefilling) + len(self._decoding)
 
+    @property
+    def queued_tokens(self) -> int:
+        """Tokens of the prompts that wait or are being computed."""
+        fresh = [sequence for sequence in (*self.waiting, *self._prefilling) if not sequence.generated]
+        return sum(sequence.prompt_tokens for sequence in fresh)
+
     def add(self, sequence: Sequence) -> None:
         """Queue a sequence. The caller has checked that its prompt fits an empty cache."""
-        self.waiting.append(sequence)
+        sequence.rank = (sequence.priority if self.limits.by_priority else 0, next(self._order))
+        self.waiting.add(sequence)
 
     def cancel(self, sequence: Sequence) -> None:
         """Take a sequence out wherever it is and give back its blocks; a finished one is left alone."""
@@ -110,25 +94,24 @@ class Scheduler:
             self._prefilling.remove(sequence)
         elif sequence in self.waiting:
             self.waiting.remove(sequence)
-        self._release(sequence)
+        self._memory.release(sequence)
 
     def plan(self) -> Step | None:
         """The next step, or None when there is nothing to do. Changes queue, batch and cache holdings."""
         preempted = self._make_room_for_growth()
         if not self._decoding and not self._prefilling and not self.waiting:
             return None
-        step = Step(self._decoding[: self.limits.token_budget], preempted=preempted)
-        budget = self.limits.token_budget - len(step.decoding)
+        step = Step([], preempted=preempted)
+        budget = self.limits.token_budget
+        if self.limits.chunked_prefill:
+            step.decoding = self._decoding[:budget]
+            budget -= len(step.decoding)
         for sequence in self._prefilling:
             budget = self._chunk(step, sequence, budget)
-        while budget and self.waiting and not preempted and self.running < self.limits.max_sequences:
-            sequence = self.waiting[0]
-            if not self._admit(sequence):
-                break
-            self.waiting.popleft()
-            self._prefilling.append(sequence)
-            step.admitted.append(sequence)
-            budget = self._chunk(step, sequence, budget)
+        if not preempted:
+            self._take_in(step, budget)
+        if not step.chunks and not step.decoding:
+            step.decoding = self._decoding[: self.limits.token_budget]
         step.duration_s = self._duration(step)
         return step
 
@@ -145,7 +128,7 @@ class Scheduler:
             if sequence.room:
                 sequence.room -= 1
             else:
-                self._grow(sequence)
+                self._memory.grow(sequence, 1)
             finished = finished or sequence.generated >= sequence.max_tokens
             emitted.append(sequence)
         if finished:
@@ -162,7 +145,7 @@ class Scheduler:
             return 0
         count = min(sequence.max_tokens - sequence.generated for sequence in step.decoding) - 1
         room = self.kv.free_blocks - len(step.decoding)
-        while count > 0 and sum(blocks_for(max(0, count - each.room)) for each in step.decoding) > room:
+        while count > 0 and sum(self._memory.blocks_to_grow(each, count) for each in step.decoding) > room:
             count //= 2
         return max(count, 0)
 
@@ -178,10 +161,7 @@ class Scheduler:
         for sequence in step.decoding:
             sequence.computed += count
             sequence.generated += count
-            blocks = blocks_for(max(0, count - sequence.room))
-            self.kv.take(blocks)
-            sequence.private += blocks
-            sequence.room += blocks * BLOCK_TOKENS - count
+            self._memory.grow(sequence, count)
         self._context_tokens += count * len(step.decoding)
 
     def _prefilled(self, sequence: Sequence, new: int) -> bool:
@@ -190,14 +170,11 @@ class Scheduler:
         if sequence.computed < sequence.known_tokens:
             return False
         self._prefilling.remove(sequence)
-        full = sequence.hashes[len(sequence.held) : sequence.computed // BLOCK_TOKENS]
-        fresh = self.kv.share(full)
-        sequence.held += fresh
-        sequence.private -= len(fresh)
+        self._memory.share(sequence)
         sequence.generated += 1
         if sequence.generated >= sequence.max_tokens:
             sequence.done = True
-            self._release(sequence)
+            self._memory.release(sequence)
         else:
             self._decoding.append(sequence)
             self._context_tokens += sequence.computed
@@ -211,70 +188,60 @@ class Scheduler:
             else:
                 sequence.done = True
                 self._context_tokens -= sequence.computed
-                self._release(sequence)
+                self._memory.release(sequence)
         self._decoding = staying
 
+    def _take_in(self, step: Step, budget: int) -> None:
+        """Start prompts that wait, as long as there are budget, places and room in the cache.
+
+        Every decoding sequence may need one more block at the end of this step, so that many stay free.
+        """
+        while budget > 0 and self.waiting and self.running < self.limits.max_sequences:
+            sequence = self.waiting.first
+            if not self.limits.chunked_prefill and step.chunks and self._memory.new_tokens(sequence) > budget:
+                break
+            if not self._memory.admit(sequence, spare=len(self._decoding)):
+                break
+            self._prefilling.append(self.waiting.take())
+            step.admitted.append(sequence)
+            budget = self._chunk(step, sequence, budget)
+
     def _chunk(self, step: Step, sequence: Sequence, budget: int) -> int:
-        new = min(budget, sequence.known_tokens - sequence.computed)
+        new = sequence.known_tokens - sequence.computed
+        if self.limits.chunked_prefill:
+            new = min(budget, new)
         if new:
             step.chunks.append((sequence, new))
         return budget - new
 
-    def _admit(self, sequence: Sequence) -> bool:
-        """Take blocks for a whole sequence as far as it is known; False when there is no room.
-
-        Every decoding sequence may need one more block at the end of this step, so that many stay free.
-        """
-        hits = min(self.kv.match(sequence.hashes), (sequence.known_tokens - 1) // BLOCK_TOKENS)
-        shared = sequence.hashes[:hits]
-        needed = blocks_for(sequence.known_tokens) - hits
-        if needed + self.kv.idle_among(shared) + len(self._decoding) > self.kv.free_blocks:
-            return False
-        self.kv.hold(shared)
-        self.kv.take(needed)
-        sequence.held = list(shared)
-        sequence.private = needed
-        sequence.computed = hits * BLOCK_TOKENS
-        sequence.room = (hits + needed) * BLOCK_TOKENS - sequence.known_tokens
-        if not sequence.preemptions:
-            sequence.cached_tokens = sequence.computed
-        return True
-
-    def _grow(self, sequence: Sequence) -> None:
-        self.kv.take(1)
-        sequence.private += 1
-        sequence.room = BLOCK_TOKENS - 1
-
     def _make_room_for_growth(self) -> list[Sequence]:
-        """Preempt the youngest sequences until those that need a new block this step can have one."""
+        """Preempt the last by rank until those that need a new block this step can have one."""
         preempted: list[Sequence] = []
         if self.kv.free_blocks >= len(self._decoding):
             return preempted
         while sum(1 for sequence in self._decoding if not sequence.room) > self.kv.free_blocks:
-            victim = (self._prefilling or self._decoding)[-1]
+            victim = max(self._prefilling + self._decoding, key=lambda sequence: sequence.rank)
             if victim in self._prefilling:
                 self._prefilling.remove(victim)
             else:
                 self._decoding.remove(victim)
                 self._context_tokens -= victim.computed
-            self._release(victim)
+            self._memory.release(victim)
             victim.preemptions += 1
             victim.computed = 0
-            self.waiting.appendleft(victim)
+            self.waiting.add(victim)
             preempted.append(victim)
         return preempted
 
-    def _release(self, sequence: Sequence) -> None:
-        self.kv.release(sequence.private, sequence.held)
-        sequence.private = 0
-        sequence.held = []
-
     def _duration(self, step: Step) -> float:
         pairs = sum(new * (sequence.computed + new / 2) for sequence, new in step.chunks)
+        context = self._context_tokens
+        if len(step.decoding) < len(self._decoding):
+            context = sum(sequence.computed for sequence in step.decoding)
         return self.step_time.seconds(
             prefill_tokens=sum(new for _, new in step.chunks),
             pairs=pairs,
             sequences=len(step.decoding),
-            context_tokens=self._context_tokens,
-            repeated_tokens=min(self._context_tokens, self.kv.repeated_blocks * BLOCK_TOKENS),
+            context_tokens=context,
+            repeated_tokens=min(context, self.kv.repeated_blocks * BLOCK_TOKENS),
         )

@@ -7,15 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from cliffwatch.errors import CliffwatchError
+from services.engine.assembly import assemble
 from services.engine.clock import ScaledClock
 from services.engine.core import Core
 from services.engine.engine import CATCH_UP_S, Engine
 from services.engine.faces.face import Face
-from services.engine.kv_cache import KvCache
 from services.engine.metrics import Metrics
 from services.engine.observing import Observer
+from services.engine.options import EngineOptions
 from services.engine.profile import Profile
-from services.engine.scheduler import Limits, Scheduler
 from services.engine.service import Identity, Service
 from services.engine.serving import Door, listen, serve_until_signalled
 from services.engine.tokenizer import BLOCK_TOKENS
@@ -31,10 +31,9 @@ class Settings:
     profile: Profile
     speed: float
     max_model_len: int
-    max_num_seqs: int
+    options: EngineOptions
     seed: int
     api_key: str | None
-    prefix_caching: bool
     replica: str
     face: Face
     version: str
@@ -44,8 +43,8 @@ class Settings:
 def build_engine(settings: Settings, metrics: Metrics) -> Engine:
     """The engine of these settings, on the running event loop."""
     profile = settings.profile
-    kv = KvCache(profile.limits.kv_cache_tokens // BLOCK_TOKENS, sharing=settings.prefix_caching)
-    scheduler = Scheduler(Limits(profile.limits.token_budget, settings.max_num_seqs), kv, profile.step_time)
+    scheduler = assemble(profile, settings.options)
+    kv = scheduler.kv
     core = Core(scheduler, profile.intake, max_lag_s=CATCH_UP_S * settings.speed)
     config = {
         "block_size": BLOCK_TOKENS,

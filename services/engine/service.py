@@ -23,7 +23,7 @@ from services.engine.faults import RequestFault
 from services.engine.http import Connection, Request
 from services.engine.metrics import Metrics
 from services.engine.requests import Job
-from services.engine.scheduler import Sequence
+from services.engine.sequence import Sequence
 from services.engine.tokenizer import Token, block_hashes
 from services.engine.words import Text
 
@@ -144,6 +144,10 @@ class Service:
             wire=wire,
         )
         answer = Answer(job, envelope, connection, request.received_s)
+        over = self.engine.over(len(job.prompts) * job.choices_per_prompt)
+        if over:
+            self.metrics.observe("refused", tags={"limit": over})
+            raise RequestFault(503, self.face.busy[over])
         for number, prompt in enumerate(job.prompts):
             hashes = block_hashes(prompt) if self.engine.scheduler.kv.sharing else ()
             for copy in range(job.choices_per_prompt):
@@ -161,7 +165,8 @@ class Service:
         ending = self._ending(job, key, self.identity.max_model_len - len(prompt))
         if job.stops:
             ending = stopped_ending(text, ending, job.stops)
-        answer.add(Choice(answer, index, text, ending, Sequence(len(prompt), ending.tokens, hashes)))
+        sequence = Sequence(len(prompt), ending.tokens, hashes, priority=job.priority)
+        answer.add(Choice(answer, index, text, ending, sequence))
 
     def _ending(self, job: Job, key: bytes, room: int) -> Ending:
         """Where an answer ends: at the limit asked for, else by itself, else when the model's length is full."""

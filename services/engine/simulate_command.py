@@ -23,6 +23,7 @@ from cliffwatch.records.schema import RequestRow
 from cliffwatch.slo.spec import load_run_slo, slo_text
 from cliffwatch.workload.recorded import manifest_fields
 from cliffwatch.workload.spec import Workload, load_workload, with_changes, workload_text
+from services.engine.options import EngineOptions, takes_engine_options
 from services.engine.profile import DEFAULT_PROFILE, Profile, load_profile
 from services.engine.simulation import Simulation
 
@@ -31,14 +32,16 @@ SAYS_EVERY_S = 2.0
 SIMULATED = "simulated: no request was sent; latencies are the model's, not measured"
 
 
+@takes_engine_options
 def simulate(
     workload: str = typer.Argument(..., metavar="WORKLOAD", help="A workload file or the name of a preset."),
     out: Path = typer.Option(..., metavar="DIR", help="The run folder to write; it must not hold a run yet."),
     profile: str = typer.Option(DEFAULT_PROFILE, help="Profile to follow: its name, or a YAML file."),
-    prefix_caching: bool = typer.Option(True, help="Share the cache of equal prompt beginnings."),
     duration: str = typer.Option("", help="Instead of the workload's: such as 24h."),
     slo: str = typer.Option("", help="An SLO file or the name of a preset, kept with the run for its report."),
     as_json: bool = typer.Option(False, "--json", help="Print JSON for machines."),
+    *,
+    options: EngineOptions,
 ) -> None:
     """Run a workload through the engine in simulated time and keep the same records as a run does.
 
@@ -51,7 +54,7 @@ def simulate(
     if slo:
         load_run_slo(slo)
         kept_slo = slo_text(slo)
-    simulation = Simulation(spec, followed, prefix_caching=prefix_caching)
+    simulation = Simulation(spec, followed, options)
     started_s = time.time()
     create_run(out, _manifest(spec, followed, started_s), workload_text(workload), kept_slo)
     rows = write_shard(final_path(out, 0), _tables(_telling(simulation)), {})

@@ -13,13 +13,17 @@ from cliffwatch.workload.closed import first_start_ns, next_start_ns
 from cliffwatch.workload.plan import PlannedRequest
 from cliffwatch.workload.schedule import phase_at, schedule
 from cliffwatch.workload.spec import Workload
+from services.engine.assembly import assemble, model_length
 from services.engine.core import Core
-from services.engine.kv_cache import KvCache, blocks_for
+from services.engine.faults import BUSY
+from services.engine.kv_cache import blocks_for
+from services.engine.options import EngineOptions
 from services.engine.profile import Profile
-from services.engine.scheduler import Limits, Scheduler, Sequence
+from services.engine.sequence import Sequence
 from services.engine.tokenizer import BLOCK_TOKENS
 
 _NS = 1e9
+USUAL = EngineOptions()
 
 
 class _Flight:
@@ -35,8 +39,9 @@ class _Flight:
         self.firsts_s = [0.0] * plan.batch
         self.itls_s: list[float] = []
         self.last_s = 0.0
+        hashes = prefix_hashes(plan)
         self.sequences = [
-            Sequence(plan.input_tokens, plan.output_tokens, prefix_hashes(plan), (self, index))
+            Sequence(plan.input_tokens, plan.output_tokens, hashes, (self, index), priority=plan.priority or 0)
             for index in range(plan.batch)
         ]
 
@@ -60,7 +65,7 @@ class Simulation:
     Args:
         workload: open or closed loop, with sessions; requests are neither tried again nor cancelled.
         profile: the engine.
-        prefix_caching: whether prompts share equal beginnings.
+        options: how it schedules.
         leaps: whether steps that are alike are ended at once, which changes nothing but the time that it takes.
 
     Attributes:
@@ -69,13 +74,12 @@ class Simulation:
     """
 
     def __init__(
-        self, workload: Workload, profile: Profile, *, prefix_caching: bool = True, leaps: bool = True
+        self, workload: Workload, profile: Profile, options: EngineOptions = USUAL, *, leaps: bool = True
     ) -> None:
-        limits = profile.limits
         self._workload = workload
-        self._kv = KvCache(limits.kv_cache_tokens // BLOCK_TOKENS, sharing=prefix_caching)
-        self._max_model_len = limits.max_model_len
-        scheduler = Scheduler(Limits(limits.token_budget, limits.max_num_seqs), self._kv, profile.step_time)
+        scheduler = assemble(profile, options)
+        self._kv = scheduler.kv
+        self._max_model_len = model_length(profile, options)
         self._core = Core(scheduler, profile.intake)
         self._leaps = leaps
         self._planned = schedule(workload)
@@ -127,7 +131,10 @@ class Simulation:
         flight = _Flight(plan, due_s, user)
         longest = plan.input_tokens + plan.output_tokens
         if longest > self._max_model_len or blocks_for(longest) > self._kv.capacity_blocks:
-            self._refuse(flight)
+            error = f"{longest} tokens are more than the engine takes ({self._max_model_len})"
+            self._refuse(flight, Outcome.HTTP_4XX, 400, error)
+        elif over := self._core.over(plan.batch):
+            self._refuse(flight, Outcome.HTTP_5XX, 503, BUSY[over])
         else:
             self._core.submit(flight.sequences, due_s)
 
@@ -153,13 +160,11 @@ class Simulation:
             self._ended.append(self._row(flight))
             self._go_on(flight, at_s)
 
-    def _refuse(self, flight: _Flight) -> None:
+    def _refuse(self, flight: _Flight, outcome: Outcome, status: int, error: str) -> None:
         due_ns = round(flight.due_s * _NS)
-        longest = flight.plan.input_tokens + flight.plan.output_tokens
-        error = f"{longest} tokens are more than the engine takes ({self._max_model_len})"
         self._ended.append(
-            RequestRow(**self._planned_fields(flight), sent_ns=due_ns, ended_ns=due_ns, outcome=Outcome.HTTP_4XX,
-                       status=400, error=error)
+            RequestRow(**self._planned_fields(flight), sent_ns=due_ns, ended_ns=due_ns, outcome=outcome,
+                       status=status, error=error)
         )  # fmt: skip
         self._go_on(flight, flight.due_s)
 

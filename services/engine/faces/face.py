@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from cliffwatch.engines.catalog import Engine, engine, version_key
 from cliffwatch.errors import InputError
 from services.engine.answers import Wire
-from services.engine.faults import FaultBody, RequestFault
+from services.engine.faults import BUSY, FaultBody, RequestFault
 from services.engine.http import Connection, Request
 from services.engine.metric_families import Shows, families
 from services.engine.metrics import Metrics
@@ -37,6 +37,7 @@ class Face:
         late: whether a metric's series appears with its first observation only.
         any_model: whether it answers for any model's name, with that name.
         not_found: what a path says that it has not.
+        busy: what a full queue says, by the option whose limit it is; the status is 503.
         metrics_port: the usual port of its metrics, with `metrics_routes`; None where they are on the API's.
     """
 
@@ -55,6 +56,7 @@ class Face:
     guarded: tuple[str, ...] = ("/v1/",)
     any_model: bool = False
     not_found: Callable[[str], RequestFault] = field(default=lambda path: RequestFault(404, "Not Found"))  # noqa: ARG005
+    busy: Mapping[str, str] = field(default_factory=lambda: BUSY)
     metrics_port: int | None = None
     metrics_routes: Callable[[str, str], Routes] = field(default=lambda version, model: {})  # noqa: ARG005
 

@@ -13,7 +13,7 @@ from services.engine.faces.exposing import as_accepted
 from services.engine.faces.face import Face, Routes
 from services.engine.faces.sglang_generate import generate, health_generate
 from services.engine.faces.shows import takes
-from services.engine.faults import flat_body
+from services.engine.faults import BUSY, flat_body
 from services.engine.http import Connection, Request
 from services.engine.metric_families import Feed, Show, Shows
 from services.engine.tokenizer import BLOCK_TOKENS
@@ -168,4 +168,5 @@ FACE = Face(
     late=True,
     guarded=("/v1/", "/generate"),
     any_model=True,
+    busy=dict.fromkeys(BUSY, "The request queue is full."),
 )  # fmt: skip

@@ -12,7 +12,7 @@ from services.engine.faces import openai
 from services.engine.faces.exposing import as_triton
 from services.engine.faces.face import Endpoint, Face, Routes
 from services.engine.faces.shows import by_label, each, takes
-from services.engine.faults import RequestFault, bad_value, bare_body
+from services.engine.faults import BUSY, RequestFault, bad_value, bare_body
 from services.engine.http import Connection, Request
 from services.engine.metric_families import Feed, Show, Shows
 from services.engine.requests import CompletionBody, completion_job, parse
@@ -27,7 +27,8 @@ _MS = 1e3
 SHOWS: Shows = {
     "nv_inference_request_success": takes("finished"),
     "nv_inference_request_failure": Show(
-        (Feed("cancelled", ("CANCELED",)),), each("CANCELED", "OTHER", "BACKEND", "REJECTED")
+        (Feed("cancelled", ("CANCELED",)), Feed("refused", ("REJECTED",))),
+        each("CANCELED", "OTHER", "BACKEND", "REJECTED"),
     ),
     "nv_inference_count": takes("finished"),
     "nv_inference_exec_count": takes("finished"),
@@ -194,6 +195,7 @@ FACE = Face(
     uncounted=frozenset({"/metrics"}),
     guarded=("/v2/models/",),
     not_found=_not_found,
+    busy=dict.fromkeys(BUSY, "Exceeds maximum queue size"),
     metrics_port=8002,
     metrics_routes=_metrics_routes,
 )

@@ -48,7 +48,7 @@ SHOWS: Shows = {
     "vllm:generation_tokens_total": takes("generated_tokens"),
     "vllm:request_success_total": Show((Feed("finished", ("{reason}",)),), each(*REASONS)),
     "vllm:admission_rejections_total": Show(
-        (), each("max_num_queued_reqs", "max_num_queued_tokens"), base=("model_name",)
+        (Feed("refused", ("{limit}",)),), each("max_num_queued_reqs", "max_num_queued_tokens"), base=("model_name",)
     ),
     "vllm:request_prompt_tokens": takes("answer_prompt_tokens"),
     "vllm:request_generation_tokens": takes("answer_tokens"),

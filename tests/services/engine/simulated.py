@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from services.engine.kv_cache import KvCache
 from services.engine.scheduler import Limits, Scheduler
 from services.engine.step_time import StepTime
@@ -20,7 +22,13 @@ STEADY = StepTime(**(dict.fromkeys(StepTime.model_fields, 0.0) | {"decode_base_s
 
 
 def scheduler(
-    times: StepTime = TIMES, *, budget: int = 64, places: int = 8, blocks: int = 100, sharing: bool = True
+    times: StepTime = TIMES,
+    *,
+    budget: int = 64,
+    places: int = 8,
+    blocks: int = 100,
+    sharing: bool = True,
+    **limits: Any,
 ) -> Scheduler:
-    """One that is idle: `budget` tokens a step, `places` for sequences, `blocks` of cache."""
-    return Scheduler(Limits(budget, places), KvCache(blocks, sharing=sharing), times)
+    """One that is idle: `budget` tokens a step, `places` for sequences, `blocks` of cache; further `Limits`."""
+    return Scheduler(Limits(budget, places, **limits), KvCache(blocks, sharing=sharing), times)

@@ -37,7 +37,7 @@ def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
         (("--weights", "int4"), "--weights: changes an estimate"),
         (("--speed", "0"), "--speed: is out of range; got 0.0"),
         (("--speed", "nan"), "--speed: is out of range; got nan"),
-        (("--max-model-len", "long"), "--max-model-len: must be a whole number of tokens"),
+        (("--max-model-len", "long"), "--max-model-len: cannot be used; got 'long'; allowed: a whole number of tokens"),
         (("--max-model-len", "1000k"), "--max-model-len: is out of range; got 1024000"),
         (("--host", "no.such.host.invalid"), "--host: cannot be resolved"),
         (("--port", "99999"), "--port"),

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from services.engine.core import Core, IntakeTime
-from services.engine.scheduler import Sequence
+from services.engine.sequence import Sequence
 from tests.services.engine.simulated import STEADY, scheduler
 
 INTAKE = IntakeTime(request_s=0.5, token_s=0.01, prompt_s=0.25, wake_s=0.2, hash_token_s=0.02)
 
 
-def core(*, sharing: bool = False, max_lag_s: float = float("inf")) -> Core:
-    return Core(scheduler(STEADY, budget=1000, sharing=sharing), INTAKE, max_lag_s=max_lag_s)
+def core(*, sharing: bool = False, max_lag_s: float = float("inf"), **limits: int) -> Core:
+    return Core(scheduler(STEADY, budget=1000, sharing=sharing, **limits), INTAKE, max_lag_s=max_lag_s)
 
 
 def first_tokens(engine: Core) -> dict[Sequence, float]:
@@ -77,3 +77,27 @@ def test_a_prompt_cancelled_on_its_way_never_enters() -> None:
     engine.scheduler.cancel(sequence)
     assert first_tokens(engine) == {}
     assert engine.next_event_s() is None
+
+
+def test_a_limit_of_sequences_counts_all_that_have_not_ended() -> None:
+    engine = core(max_unfinished=3)
+    gone, stays = Sequence(10, 3), Sequence(10, 3)
+    engine.submit([gone, stays], 0.0)
+    assert (engine.over(1), engine.over(2)) == (None, "max_num_queued_reqs")
+    engine.scheduler.cancel(gone)  # still on its way through the frontend
+    assert engine.over(2) is None
+    first_tokens(engine)
+    assert (engine.over(3), engine.over(4)) == (None, "max_num_queued_reqs")
+
+
+def test_a_limit_of_tokens_counts_prompts_until_their_first_token() -> None:
+    engine = core(max_queued_tokens=20)
+    engine.submit([Sequence(19, 3)], 0.0)
+    assert engine.over(1) is None  # the limit itself is not reached yet
+    engine.submit([Sequence(1, 3)], 0.0)
+    assert engine.over(1) == "max_num_queued_tokens"
+    while engine.over(1) is not None:
+        at_s = engine.next_event_s()
+        assert at_s is not None
+        emitted = engine.advance(at_s).emitted
+    assert len(emitted) == 1

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.engine.scheduler import Scheduler, Sequence
+from services.engine.scheduler import Scheduler
+from services.engine.sequence import Sequence
 from tests.services.engine.simulated import TIMES, scheduler
 
 
@@ -68,6 +69,68 @@ def test_first_come_first_served_within_the_places() -> None:
         assert len(emitted) <= 2
         firsts += [sequence for sequence in emitted if sequence not in firsts]
     assert firsts == sequences
+
+
+def test_without_chunks_prompts_go_whole_and_decoding_waits() -> None:
+    engine = scheduler(budget=64, chunked_prefill=False)
+    first, second, third, long = Sequence(10, 5), Sequence(50, 3), Sequence(20, 1), Sequence(100, 1)
+    engine.add(first)
+    steps = []
+    for arrivals in ([], [second, third], [], [long], [], [], [], []):
+        for sequence in arrivals:
+            engine.add(sequence)
+        step = engine.plan()
+        if step is None:
+            break
+        steps.append((step.chunks, list(step.decoding)))
+        engine.complete(step)
+    assert steps == [
+        ([(first, 10)], []),
+        ([(second, 50)], []),  # 20 more would be over 64; the first waits
+        ([(third, 20)], []),
+        ([(long, 100)], []),  # over 64 by itself: a step of its own
+        ([], [first, second]),
+        ([], [first, second]),
+        ([], [first]),
+        ([], [first]),
+    ]
+
+
+def test_a_step_of_whole_prompts_reads_no_decoding_context() -> None:
+    engine = scheduler(chunked_prefill=False)
+    for prompt in (40, 30):
+        engine.add(Sequence(prompt, 5))
+        step = engine.plan()
+        assert step is not None
+        engine.complete(step)
+    assert abs(step.duration_s - (3.0 + 0.001 * 30 * 15)) < 1e-9
+
+
+def test_the_most_urgent_waits_least_and_the_least_urgent_gives_up_its_place_in_the_cache() -> None:
+    engine = scheduler(places=1, by_priority=True)
+    running, late, urgent, same = (Sequence(5, 2, priority=priority) for priority in (0, 7, -1, 7))
+    for sequence in (running, late, urgent, same):
+        engine.add(sequence)
+        if sequence is running:
+            step = engine.plan()
+            assert step is not None
+    engine.complete(step)
+    assert list(engine.waiting) == [urgent, late, same]
+    assert [emitted for (emitted,) in run(engine)] == [running, urgent, urgent, late, late, same, same]
+    engine = scheduler(blocks=4, sharing=False, by_priority=True)
+    relaxed, young = Sequence(30, 30, priority=1), Sequence(16, 30, priority=0)
+    engine.add(relaxed)
+    engine.add(young)
+    run(engine)
+    assert (relaxed.preemptions, young.preemptions) == (1, 0)
+
+
+def test_priorities_count_only_where_they_are_asked_for() -> None:
+    engine = scheduler()
+    relaxed, urgent = Sequence(5, 1, priority=9), Sequence(5, 1, priority=-9)
+    engine.add(relaxed)
+    engine.add(urgent)
+    assert list(engine.waiting) == [relaxed, urgent]
 
 
 def test_a_full_cache_makes_prompts_wait() -> None:
@@ -139,14 +202,15 @@ def test_cancelled_sequences_leave_no_trace() -> None:
     st.integers(8, 64),
     st.integers(10, 40),
     st.sets(st.integers(0, 11)),
+    st.fixed_dictionaries({"chunked_prefill": st.booleans(), "by_priority": st.booleans()}),
 )
 def test_every_sequence_gets_exactly_its_tokens(
-    requests: list[tuple[int, int, int]], budget: int, blocks: int, cancelled: set[int]
+    requests: list[tuple[int, int, int]], budget: int, blocks: int, cancelled: set[int], limits: dict[str, bool]
 ) -> None:
     """Whatever the load: budgets hold, nobody starves, and queue, batch and cache end empty."""
-    engine = scheduler(budget=budget, places=4, blocks=blocks)
+    engine = scheduler(budget=budget, places=4, blocks=blocks, **limits)
     sequences = [
-        Sequence(prompt, tokens, tuple(family * 1000 + i for i in range(prompt // 16)))
+        Sequence(prompt, tokens, tuple(family * 1000 + i for i in range(prompt // 16)), priority=family)
         for prompt, tokens, family in requests
         if prompt + tokens <= blocks * 16
     ]
@@ -155,7 +219,9 @@ def test_every_sequence_gets_exactly_its_tokens(
     counts = dict.fromkeys(sequences, 0)
     steps = 0
     while (step := engine.plan()) is not None:
-        assert 0 < len(step.decoding) + sum(new for _, new in step.chunks) <= budget
+        tokens = len(step.decoding) + sum(new for _, new in step.chunks)
+        assert tokens > 0
+        assert tokens <= budget or (not limits["chunked_prefill"] and len(step.chunks) == 1)
         assert step.duration_s > 0
         assert engine.kv.free_blocks >= 0
         if steps == 3:

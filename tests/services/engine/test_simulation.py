@@ -18,6 +18,7 @@ from cliffwatch.records.schema import Outcome, RequestRow
 from cliffwatch.workload.spec import Workload
 from services.engine.command import app
 from services.engine.core import IntakeTime
+from services.engine.options import EngineOptions
 from services.engine.profile import EngineLimits, Profile, load_profile
 from services.engine.simulation import Simulation
 from services.engine.step_time import StepTime
@@ -63,7 +64,7 @@ SHAPES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("shape", list(SHAPES))
-@settings(max_examples=6)
+@settings(max_examples=6, deadline=None)
 @given(seed=st.integers(0, 10_000), places=st.sampled_from([2, 7, 256]), cache=st.sampled_from([4096, 16384]))
 def test_leaps_change_nothing(shape: str, seed: int, places: int, cache: int) -> None:
     spec = workload(seed=seed, duration="8s", **SHAPES[shape])
@@ -114,7 +115,7 @@ def test_a_shared_beginning_is_found_in_the_cache() -> None:
     )  # fmt: skip
     rows = by_id(list(Simulation(spec, MEASURED).rows()))
     assert [row.cached_input_tokens for row in rows] == [0, 160, 160, 160, 160]
-    unshared = Simulation(spec, MEASURED, prefix_caching=False)
+    unshared = Simulation(spec, MEASURED, EngineOptions(prefix_caching=False))
     assert {row.cached_input_tokens for row in unshared.rows()} == {0}
 
 
@@ -170,3 +171,17 @@ def test_cancellations_are_not_silently_left_out(tmp_path: Path) -> None:
     refused = CliRunner().invoke(app, ["simulate", str(tmp_path / "w.yaml"), "--out", str(tmp_path / "run")]).exception
     assert isinstance(refused, InputError)
     assert "cancellations" in str(refused)
+
+
+def test_a_full_queue_refuses_and_says_so_in_the_row() -> None:
+    """Two at once for 3 s each, one request a second: half of the places are free when each third comes."""
+    spec = workload(
+        arrivals={"kind": "constant", "rate": 1},
+        duration="6s",
+        input_tokens={"kind": "fixed", "value": 64},
+        output_tokens={"kind": "fixed", "value": 3},
+    )
+    rows = by_id(list(Simulation(spec, profile(), EngineOptions(max_num_queued_reqs=2)).rows()))
+    refused = [row.outcome is Outcome.HTTP_5XX for row in rows]
+    assert sum(refused) == 2
+    assert {(row.status, row.output_tokens) for row in rows if row.outcome is not Outcome.OK} == {(503, None)}

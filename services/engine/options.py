@@ -1,0 +1,107 @@
+"""How the engine schedules: one record for serving, for simulating and for changing a running engine.
+
+A field is all that an option needs: the commands take it as `--its-name`, `POST /admin/options` as a key of its JSON.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+import typer
+from pydantic import Field
+from pydantic.fields import FieldInfo
+
+from cliffwatch.config import ConfigModel, check_config
+from cliffwatch.errors import InputError
+from cliffwatch.units import TokenCount
+
+
+def _option(default: Any, says: str, *, live: bool = False, **bounds: Any) -> Any:
+    """A field; `live` ones can be changed while the engine runs."""
+    return Field(default, description=says, json_schema_extra={"live": live}, **bounds)
+
+
+class EngineOptions(ConfigModel):
+    """Options of the scheduler; None takes the profile's, or stands for no limit."""
+
+    max_model_len: Annotated[TokenCount, Field(ge=2)] | None = _option(
+        None, "Longest prompt and answer together, in tokens (such as 40k)."
+    )
+    max_num_seqs: int | None = _option(None, "Sequences in one batch.", live=True, ge=1)
+    max_num_batched_tokens: Annotated[TokenCount, Field(ge=1)] | None = _option(
+        None, "Tokens in one step (such as 8k).", live=True
+    )
+    chunked_prefill: bool = _option(
+        True, "Cut prompts to the step's tokens; without it prompts go whole, and decoding waits for them.", live=True
+    )
+    scheduling_policy: Literal["fcfs", "priority"] = _option(
+        "fcfs", "Order of the queue: as they come, or by each request's priority (lower is sooner).", live=True
+    )
+    max_num_queued_reqs: int | None = _option(
+        None, "Sequences that may wait or run; past it requests are refused.", live=True, ge=0
+    )
+    max_num_queued_tokens: Annotated[TokenCount, Field(ge=0)] | None = _option(
+        None, "Tokens of prompts that are not computed yet, at which requests are refused.", live=True
+    )
+    prefix_caching: bool = _option(True, "Share the cache of equal prompt beginnings.")
+    enforce_eager: bool = _option(False, "No CUDA graphs: the host launches every kernel.", live=True)
+
+    def changed(self, changes: dict[str, Any]) -> EngineOptions:
+        """These options with some changed while the engine runs. Raises InputError."""
+        live = [name for name, field in type(self).model_fields.items() if _live(field)]
+        for name in changes:
+            if name in type(self).model_fields and name not in live:
+                raise InputError(
+                    "cannot be changed while the engine runs", field=name, value=changes[name], allowed=", ".join(live)
+                )
+        return check_config({**self.model_dump(), **changes}, EngineOptions, source="options")
+
+
+def _live(field: FieldInfo) -> bool:
+    extra = field.json_schema_extra
+    return isinstance(extra, dict) and bool(extra["live"])
+
+
+def takes_engine_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command that takes `options` an option of the command line for each field of `EngineOptions` instead."""
+    signature = inspect.signature(command, eval_str=True)
+    own = [parameter for parameter in signature.parameters.values() if parameter.name != "options"]
+    fields = EngineOptions.model_fields
+    added = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=field.default,
+            annotation=Annotated[_typed(field), typer.Option(help=field.description)],
+        )
+        for name, field in fields.items()
+    ]
+
+    def with_options(**given: Any) -> None:
+        options = _checked({name: given.pop(name) for name in fields})
+        command(**given, options=options)
+
+    with_options.__doc__ = command.__doc__
+    with_options.__name__ = command.__name__
+    with_options.__signature__ = signature.replace(  # type: ignore[attr-defined]  # what typer reads
+        parameters=[parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own] + added
+    )
+    return with_options
+
+
+def _typed(field: FieldInfo) -> Any:
+    """What the command line reads: text where a quantity is written with its unit."""
+    parts = [part for part in get_args(field.annotation) if part is not type(None)]
+    if any(get_origin(part) is Annotated for part in parts):
+        return str | None
+    return field.annotation
+
+
+def _checked(given: dict[str, Any]) -> EngineOptions:
+    try:
+        return check_config(given, EngineOptions, source="options")
+    except InputError as error:
+        option = "--" + error.field.replace("_", "-") if error.field else None
+        raise InputError(error.message, field=option, value=error.value, allowed=error.allowed) from error
