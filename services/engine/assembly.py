@@ -14,7 +14,9 @@ from services.engine.tokenizer import BLOCK_TOKENS
 def assemble(profile: Profile, options: EngineOptions) -> Scheduler:
     """An idle scheduler. Raises InputError where the profile cannot do what is asked."""
     model_length(profile, options)
-    kv = KvCache(profile.limits.kv_cache_tokens // BLOCK_TOKENS, sharing=options.prefix_caching)
+    kv = KvCache(
+        profile.limits.kv_cache_tokens // BLOCK_TOKENS, sharing=options.prefix_caching, eviction=options.eviction
+    )
     return Scheduler(_limits(profile, options), kv, _step_time(profile, options))
 
 
@@ -22,6 +24,7 @@ def adjust(scheduler: Scheduler, profile: Profile, options: EngineOptions) -> No
     """Put live options into force; the next step obeys them. Raises InputError, and then nothing is changed."""
     limits, step_time = _limits(profile, options), _step_time(profile, options)
     scheduler.limits, scheduler.step_time = limits, step_time
+    scheduler.kv.evict_by(options.eviction)
 
 
 def model_length(profile: Profile, options: EngineOptions) -> int:

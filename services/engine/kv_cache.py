@@ -1,14 +1,14 @@
 """Key-value cache accounting in blocks: what is held, what a shared prefix saves, what can be taken back.
 
 Blocks are counted, not numbered: a stand-in has no memory to address. Full blocks of a prompt are shared through
-their hashes; a shared block that nobody holds stays usable until its room is needed (least recently used goes first).
+their hashes; a shared block that nobody holds stays usable until its room is needed (`eviction` says which goes first).
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 
+from services.engine.eviction import EVICTIONS, EvictionName
 from services.engine.tokenizer import BLOCK_TOKENS
 
 
@@ -23,15 +23,18 @@ class KvCache:
     Args:
         capacity_blocks: blocks in all.
         sharing: whether prompts share equal prefixes (a prefix cache).
+        eviction: which idle block goes first.
     """
 
-    def __init__(self, capacity_blocks: int, *, sharing: bool = True) -> None:
+    def __init__(self, capacity_blocks: int, *, sharing: bool = True, eviction: EvictionName = "lru") -> None:
         self.capacity_blocks = capacity_blocks
         self.sharing = sharing
         self.repeated_blocks = 0  # holds on shared blocks beyond the first on each
         self._private = 0
         self._shared: dict[int, int] = {}  # hash -> sequences holding it
-        self._idle: OrderedDict[int, None] = OrderedDict()  # held by nobody, oldest first
+        self._uses: dict[int, int] = {}  # hash of a held or idle block -> sequences that have held it so far
+        self.eviction = eviction
+        self._idle = EVICTIONS[eviction]()
 
     @property
     def free_blocks(self) -> int:
@@ -39,9 +42,22 @@ class KvCache:
         return self.capacity_blocks - self._private - len(self._shared)
 
     @property
+    def used_blocks(self) -> int:
+        """Blocks that live sequences hold."""
+        return self.capacity_blocks - self.free_blocks
+
+    @property
     def usage(self) -> float:
         """Share of the capacity that live sequences hold, 0 to 1 (as engines report it: idle blocks count as free)."""
-        return 1 - self.free_blocks / self.capacity_blocks
+        return self.used_blocks / self.capacity_blocks
+
+    def evict_by(self, eviction: EvictionName) -> None:
+        """From now on other idle blocks go first; how often each was used is known from before."""
+        if eviction == self.eviction:
+            return
+        known, self._idle, self.eviction = self._idle, EVICTIONS[eviction](), eviction
+        for key in known:
+            self._idle.add(key, self._uses[key])
 
     def match(self, hashes: Sequence[int]) -> int:
         """How many leading blocks are in the cache, held or idle."""
@@ -59,17 +75,18 @@ class KvCache:
     def hold(self, hashes: Sequence[int]) -> None:
         """Hold shared blocks found by `match`."""
         for key in hashes:
-            self._idle.pop(key, None)
+            self._idle.discard(key)
+            self._uses[key] += 1
             holders = self._shared.get(key, 0)
             self._shared[key] = holders + 1
             if holders:
                 self.repeated_blocks += 1
 
     def take(self, blocks: int) -> None:
-        """Take private blocks; the caller has checked `free_blocks`. Idle shared blocks make room, oldest first."""
+        """Take private blocks; the caller has checked `free_blocks`. Idle shared blocks make room."""
         self._private += blocks
         while len(self._idle) > self.free_blocks:
-            self._idle.popitem(last=False)
+            del self._uses[self._idle.evict()]
 
     def share(self, hashes: Sequence[int]) -> list[int]:
         """Turn computed private blocks into shared ones; returns the hashes the caller now holds.
@@ -80,7 +97,7 @@ class KvCache:
             return []
         fresh = [key for key in hashes if key not in self._shared and key not in self._idle]
         for key in fresh:
-            self._shared[key] = 1
+            self._shared[key] = self._uses[key] = 1
         self._private -= len(fresh)
         return fresh
 
@@ -94,4 +111,4 @@ class KvCache:
                 self.repeated_blocks -= 1
             else:
                 del self._shared[key]
-                self._idle[key] = None
+                self._idle.add(key, self._uses[key])

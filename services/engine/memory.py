@@ -57,6 +57,11 @@ class Memory:
         """Blocks that a sequence needs for `tokens` more."""
         return blocks_for(max(0, tokens - sequence.room))
 
+    @staticmethod
+    def unused_slots(sequence: Sequence) -> int:
+        """Slots for tokens that a sequence holds and has no token in yet."""
+        return (len(sequence.held) + sequence.private) * BLOCK_TOKENS - sequence.computed
+
     def release(self, sequence: Sequence) -> None:
         """Give everything back."""
         self.kv.release(sequence.private, sequence.held)

@@ -148,7 +148,7 @@ class Observer:
         """How things stand now, before a scrape."""
         scheduler, observe = self._scheduler, self._metrics.observe
         kv = scheduler.kv
-        used = kv.capacity_blocks - kv.free_blocks
+        used = kv.used_blocks
         last = self._last if scheduler.running else None
         observe("awake")
         observe("running", scheduler.running)

@@ -16,6 +16,7 @@ from pydantic.fields import FieldInfo
 from cliffwatch.config import ConfigModel, check_config
 from cliffwatch.errors import InputError
 from cliffwatch.units import TokenCount
+from services.engine.eviction import EvictionName
 
 
 def _option(default: Any, says: str, *, live: bool = False, **bounds: Any) -> Any:
@@ -46,6 +47,9 @@ class EngineOptions(ConfigModel):
         None, "Tokens of prompts that are not computed yet, at which requests are refused.", live=True
     )
     prefix_caching: bool = _option(True, "Share the cache of equal prompt beginnings.")
+    eviction: EvictionName = _option(
+        "lru", "Cached blocks that go first: least recently (lru) or least frequently used (lfu).", live=True
+    )
     enforce_eager: bool = _option(False, "No CUDA graphs: the host launches every kernel.", live=True)
 
     def changed(self, changes: dict[str, Any]) -> EngineOptions:

@@ -72,6 +72,13 @@ class Scheduler:
         return len(self._prefilling) + len(self._decoding)
 
     @property
+    def unused_share(self) -> float | None:
+        """Of the slots that sequences have reserved in the cache, those without a token yet; None of no slots."""
+        unused = sum(self._memory.unused_slots(sequence) for sequence in (*self._decoding, *self._prefilling))
+        slots = self.kv.used_blocks * BLOCK_TOKENS
+        return unused / slots if slots else None
+
+    @property
     def queued_tokens(self) -> int:
         """Tokens of the prompts that wait or are being computed."""
         fresh = [sequence for sequence in (*self.waiting, *self._prefilling) if not sequence.generated]

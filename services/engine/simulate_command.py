@@ -63,12 +63,21 @@ def simulate(
     took_s = time.time() - started_s
     if as_json:
         said = {"run": str(out), "run_id": closed.run_id, "requests": rows, "tokens": simulation.tokens}
-        typer.echo(json.dumps(said | {"simulated_s": simulation.now_s, "took_s": round(took_s, 3)}))
+        unused = {"mean": simulation.unused.value, "n": simulation.unused.n}
+        times = {"simulated_s": simulation.now_s, "took_s": round(took_s, 3)}
+        typer.echo(json.dumps(said | times | {"kv_unused_share": unused}))
         return
     typer.echo(
         f"{out}: {rows:,} requests, {simulation.tokens:,} tokens in {simulation.now_s:,.1f} s of simulated time"
-        f" (took {took_s:.1f} s)\nreport: cliffwatch report {out}"
+        f" (took {took_s:.1f} s)\n{_unused(simulation)}\nreport: cliffwatch report {out}"
     )
+
+
+def _unused(simulation: Simulation) -> str:
+    mean, n = simulation.unused.value, simulation.unused.n
+    if mean is None:
+        return "reserved cache without a token in it: not known, no request found another running"
+    return f"reserved cache without a token in it: {mean:.1%} (mean of what {n:,} requests found)"
 
 
 def _workload(name: str, duration: str) -> Workload:

@@ -26,6 +26,26 @@ _NS = 1e9
 USUAL = EngineOptions()
 
 
+class Mean:
+    """The mean of what was added; None of nothing."""
+
+    __slots__ = ("_total", "n")
+
+    def __init__(self) -> None:
+        self._total = 0.0
+        self.n = 0
+
+    def add(self, value: float) -> None:
+        """One more."""
+        self._total += value
+        self.n += 1
+
+    @property
+    def value(self) -> float | None:
+        """So far."""
+        return self._total / self.n if self.n else None
+
+
 class _Flight:
     """A request in the engine: what was planned, and when its prompts' tokens came (simulated seconds)."""
 
@@ -71,6 +91,7 @@ class Simulation:
     Attributes:
         tokens: generated so far.
         now_s: how far simulated time has come.
+        unused: share of the reserved cache without a token in it, as each request that came found it.
     """
 
     def __init__(
@@ -87,8 +108,10 @@ class Simulation:
         self._order = count()
         self._done: dict[int, int] = {}  # requests that each user has behind it
         self._ended: list[RequestRow] = []
+        self._scheduler = scheduler
         self.tokens = 0
         self.now_s = 0.0
+        self.unused = Mean()
 
     def rows(self) -> Iterator[RequestRow]:
         """Every request's row, as they end."""
@@ -126,6 +149,9 @@ class Simulation:
     def _send(self) -> None:
         due_s, _, plan, user = heapq.heappop(self._due)
         self.now_s = due_s
+        share = self._scheduler.unused_share
+        if share is not None:
+            self.unused.add(share)
         if user is None and plan.turn in {None, 0}:
             self._next_planned()
         flight = _Flight(plan, due_s, user)

@@ -133,6 +133,20 @@ def test_priorities_count_only_where_they_are_asked_for() -> None:
     assert list(engine.waiting) == [relaxed, urgent]
 
 
+def test_unused_are_the_slots_that_hold_no_token_yet() -> None:
+    engine = scheduler(budget=20)
+    assert engine.unused_share is None
+    engine.add(Sequence(10, 5))
+    engine.add(Sequence(30, 5))  # one block and two; 10 and 10 tokens go into the first step
+    step = engine.plan()
+    assert step is not None
+    assert engine.unused_share == 1.0
+    engine.complete(step)
+    assert engine.unused_share == 28 / 48
+    run(engine)
+    assert engine.unused_share is None
+
+
 def test_a_full_cache_makes_prompts_wait() -> None:
     engine = scheduler(blocks=4, sharing=False)
     first, second = Sequence(40, 3), Sequence(40, 3)  # three blocks each
