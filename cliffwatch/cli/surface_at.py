@@ -10,7 +10,7 @@ from pathlib import Path
 import typer
 
 from cliffwatch.errors import InputError
-from cliffwatch.units import format_seconds, format_share, format_tokens, parse_tokens, parse_whole
+from cliffwatch.units import parse_tokens, parse_whole
 
 app = typer.Typer(add_completion=False)
 
@@ -35,6 +35,7 @@ def at(
     from cliffwatch.surface.measured import read_cells
     from cliffwatch.surface.model import Surface
     from cliffwatch.surface.source import open_source
+    from cliffwatch.surface.words import said
 
     tokens, prompts = _count(input_tokens, "--input-tokens", parse_tokens), _count(batch, "--batch", parse_whole)
     surface = Surface(read_cells(open_source(run), metric, cached=cached))
@@ -42,14 +43,8 @@ def at(
     if as_json:
         typer.echo(json.dumps(asdict(answer), indent=2, allow_nan=False))
         return
-    typer.echo(
-        f"{statistic} of {metric} at {format_tokens(tokens)} x {prompts}, cache {answer.cache}: "
-        f"{format_seconds(answer.value_s)} ({format_share(answer.coverage)} interval "
-        f"{format_seconds(answer.low_s)} to {format_seconds(answer.high_s)})"
-    )
-    typer.echo(f"{answer.near_n} requests in {answer.near_cells} cells within an octave; {answer.cells} cells in all")
-    if answer.extrapolated:
-        typer.echo("outside what was measured: extrapolated, and how wide the interval must be there is not known")
+    for line in said(answer):
+        typer.echo(line)
 
 
 def _count(text: str, field: str, parse: Callable[[object], int]) -> int:

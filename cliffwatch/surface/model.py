@@ -19,6 +19,7 @@ from cliffwatch.units import format_seconds, format_tokens
 WINNER = "work+radial"  # of benchmarks/surface_models.py
 COVERAGE = 0.9
 NEAR_OCTAVES = 1.0
+FAR_OCTAVES = 3.0  # from the nearest cell: further out no extrapolation is answered
 LEAST_DISTINCT = 3
 STATISTICS = (*PERCENTILES, "mean")
 
@@ -85,21 +86,21 @@ class Surface:
         """The latency of a request of `batch` prompts of `input_tokens` each.
 
         Raises:
-            InputError: the place is outside what was measured (and `extrapolate` is not set), or the statistic is not
-                known or asks for more repeats than there are.
+            InputError: the place is outside what was measured and `extrapolate` is not set, or `FAR_OCTAVES` outside;
+                or the statistic is not known or asks for more repeats than there are.
         """
         if input_tokens < 1 or batch < 1:
             raise InputError("must be 1 or more", field="input_tokens, batch", value=f"{input_tokens}, {batch}")
         place = np.log2([input_tokens, batch])
         outside = not self._hull.holds(place)
-        if outside and not extrapolate:
+        apart = np.abs(self.cells.places - place).max(axis=1)
+        if outside and (not extrapolate or apart.min() > FAR_OCTAVES):
             raise InputError(
-                "is outside what was measured",
+                "is too far outside what was measured" if extrapolate else "is outside what was measured",
                 field="input_tokens, batch",
                 value=f"{format_tokens(input_tokens)} x {batch}",
                 allowed=f"nearest measured: {self._nearest(place)}",
             )
-        apart = np.abs(self.cells.places - place).max(axis=1)
         near = apart <= NEAR_OCTAVES
         log_value = float(self._predict(place[None, :])[0]) + self._log_of(statistic)
         half = self._half_width() * (1 + float(apart.min()) if outside else 1)

@@ -15,6 +15,7 @@ from cliffwatch.surface.bins import AUTO, FORMS
 from cliffwatch.surface.cells import STATISTICS
 from cliffwatch.surface.dimensions import DIMENSIONS
 from cliffwatch.surface.drill import MAX_PAGE, ORDERS
+from cliffwatch.surface.model import STATISTICS as SURFACE_STATISTICS
 
 MAX_BINS = 500
 MAX_RUNS = 1000
@@ -41,6 +42,7 @@ def label(metric: str) -> str:
 
 RunId = Annotated[str, Path(description="A run's id, as /v1/runs lists it.")]
 Metric = Annotated[str, *_one_of(FIGURES)]
+Latency = Annotated[str, *_one_of([name for name, figure in FIGURES.items() if figure.unit == "s"])]
 Side = Annotated[str, *_one_of(DIMENSIONS)]
 PhaseName = Annotated[str, *_one_of([phase.value for phase in Phase])]
 
@@ -95,6 +97,19 @@ class CellParameters(SideParameters):
     order: Annotated[str, *_one_of(ORDERS)] = Field("slowest", description="What comes first.")
     offset: int = Field(0, ge=0, le=10**9, description="How many to pass over.")
     limit: int = Field(50, ge=1, le=MAX_PAGE, description="At most so many.")
+
+
+class AtParameters(_Parameters):
+    """A place on a surface, which is fitted to the measured phase."""
+
+    metric: Latency = Field(
+        "ttft_user_s", description="A latency of a request; of a batch, TTFT is its slowest prompt's."
+    )
+    input_tokens: int = Field(ge=1, le=10**9, description="Of a prompt.")
+    batch: int = Field(1, ge=1, le=10**6, description="Prompts in the request.")
+    cached: bool | None = Field(None, description="State of the prefix cache; needed where the run has both.")
+    statistic: Annotated[str, *_one_of(SURFACE_STATISTICS)] = Field("p50", description="What is asked of the metric.")
+    extrapolate: bool = Field(False, description="Answer outside what was measured too: marked, with a wider interval.")
 
 
 class TimelineParameters(MetricParameters):

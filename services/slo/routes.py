@@ -42,6 +42,7 @@ from services.slo.parameters import (
 from services.slo.problems import refusals
 from services.slo.service import Service, content_answer
 from services.slo.store import RunFolder
+from services.slo.surface_routes import add_surfaces
 from services.slo.watcher import Watcher
 
 
@@ -58,6 +59,7 @@ def router(
     _add_runs(api, service)
     _add_figures(api, service)
     add_grids(api, service)
+    add_surfaces(api, service)
     add_engine(api, service, sides)
     add_live(api, watcher, webhook_token)
     return api

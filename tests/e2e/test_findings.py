@@ -34,3 +34,24 @@ def test_a_cliff_is_said_and_outlined(browser: Browser, service: Server) -> None
     assert look.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert look.said == []
     look.page.close()
+
+
+def test_an_untried_point_is_answered_or_refused_with_its_reason(browser: Browser, service: Server) -> None:
+    look = open_page(browser, f"{service.url}/#metric=ttft_s")
+    card = look.page.locator("#untried-card")
+    card.get_by_label("Input tokens").fill("3000")
+    card.get_by_label("Batch").fill("3")
+    card.get_by_role("button").click()
+    expect(card.locator("#untried-answer")).to_contain_text("90 % interval")
+    expect(card.locator("#untried-answer")).to_contain_text("80 cells in all")
+    assert "at_tokens=3000" in look.page.url and "at_batch=3" in look.page.url
+    assert look.said == []
+    look.page.close()
+    refused = open_page(browser, f"{service.url}/#metric=ttft_s&at_tokens=200000&at_batch=2")
+    answer = refused.page.locator("#untried-answer")
+    expect(answer).to_contain_text("No answer: 200000 x 2 is outside what was measured")
+    expect(answer).to_contain_text("Nearest measured: 64k x 2")
+    expect(refused.page.locator("#untried-tokens")).to_have_value("200000")
+    answer.get_by_role("link").click()
+    expect(answer).to_contain_text("extrapolated")
+    refused.page.close()

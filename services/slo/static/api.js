@@ -23,6 +23,7 @@ export const attainment = (id) => get(run(id, "/attainment"));
 export const heatmap = (id, asked) => get(run(id, "/heatmap"), asked);
 export const heatmaps = (id, asked) => get(run(id, "/heatmaps"), asked);
 export const findings = (id, asked) => get(run(id, "/findings"), asked);
+export const untried = (id, asked) => get(run(id, "/surface/at"), asked);
 export const cell = (id, asked) => get(run(id, "/heatmap/cell"), asked);
 export const timeline = (id, metric) => get(run(id, "/timeline"), { metric });
 export const engine = (id) => get(run(id, "/engine"));

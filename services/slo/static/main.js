@@ -14,6 +14,7 @@ import * as place from "./place.js";
 import { noRuns, showRuns } from "./runs.js";
 import { showTimeline } from "./timeline.js";
 import { showTrust } from "./trust.js";
+import { refuseUntried, showUntried, watchUntried } from "./untried.js";
 import { statisticWords } from "./words.js";
 
 const LIVE_MS = 2000;
@@ -51,8 +52,8 @@ async function showAll(isCurrent) {
   if (!id) return message(noRuns());
   if (!known && list.runs.length === list.total) return message(noSuchRun(id));
   if (known?.state === "damaged") return message([node("h1", {}, `${id} is damaged`), node("p", {}, known.problem)]);
-  const [run, attainment, heatmap, timeline, outcomes, engine, cell, cached, findings] = await Promise.all([
-    api.detail(id), tried(api.attainment(id)), tried(grid(here)), tried(api.timeline(id, metric)), tried(api.outcomes(id)), tried(api.engine(id)), tried(cellOf(here)), tried(cachedOf(here)), tried(findingsOf(here)),
+  const [run, attainment, heatmap, timeline, outcomes, engine, cell, cached, findings, untried] = await Promise.all([
+    api.detail(id), tried(api.attainment(id)), tried(grid(here)), tried(api.timeline(id, metric)), tried(api.outcomes(id)), tried(api.engine(id)), tried(cellOf(here)), tried(cachedOf(here)), tried(findingsOf(here)), tried(untriedOf(here)),
   ]);
   if (!isCurrent()) return false;
   message(null);
@@ -64,6 +65,7 @@ async function showAll(isCurrent) {
   byId("findings").textContent = findings.answer && !heatmap.answer?.note ? findings.answer.says : "";
   part("cell", cell, (answer) => showCell(answer, heatmap.answer));
   part("cached-words", cached, showCached);
+  untried.error ? refuseUntried(untried.error) : showUntried(untried.answer);
   part("timeline", timeline, (answer) => showTimeline(answer, objectives.filter((one) => !one.input_tokens).map((one) => one.threshold_s)));
   part("outcomes", outcomes, showOutcomes);
   part("engine", engine, showEngine);
@@ -93,6 +95,14 @@ const findingsOf = ({ run: id, metric, statistic, rows, columns }) => (
 async function cachedOf({ run: id, metric, statistic }) {
   const chosen = /^p\d|^mean$/.test(statistic) ? statistic : "p50";
   return /_s$/.test(metric) ? api.heatmaps(id, { metric, statistic: chosen, rows: "input_tokens", columns: "cache", facet: "batch" }) : null;
+}
+
+/** What the point that is asked for would cost; null where none is, or the metric is no latency. */
+async function untriedOf({ run: id, metric, statistic, at_tokens: tokens, at_batch: batch, at_cached: cached, at_far: far }) {
+  byId("untried-card").hidden = !/_s$/.test(metric);
+  if (!tokens || !/_s$/.test(metric)) return null;
+  const chosen = /^p\d|^mean$/.test(statistic) ? statistic : "p50";
+  return api.untried(id, { metric, statistic: chosen, input_tokens: tokens, batch, ...(cached && { cached }), ...(far && { extrapolate: true }) });
 }
 
 /** The requests of the cell that is open; null where none is. */
@@ -175,6 +185,7 @@ function start() {
   watchHeatmap();
   watchCell();
   watchCached();
+  watchUntried();
   for (const id of ["metric", "statistic", "threshold"]) byId(id).addEventListener("change", (event) => place.go({ [id]: event.target.value }));
   for (const [id, other] of [["rows", "columns"], ["columns", "rows"]]) byId(id).addEventListener("change", (event) => side(id, other, event.target.value));
   byId("skip").addEventListener("click", (event) => { event.preventDefault(); byId("content").focus(); });

@@ -1,0 +1,55 @@
+"""The API of surfaces: untried points of imported measurements."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from cliffwatch.records.importing import import_run
+
+
+@pytest.fixture
+def run(root: Path, tmp_path: Path) -> str:
+    """1 ms a prompt and 10 us a token of each, by length and batch."""
+    lines = [
+        {"input_tokens": length, "batch": batch, "cache": "none", "ttft": batch * (1e-3 + 1e-5 * length)}
+        for length in (512 * 2**k for k in range(6))
+        for batch in (1, 2, 4, 8)
+    ]
+    (tmp_path / "lab.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    import_run(tmp_path / "lab.jsonl", root / "lab", name="lab", engine="vllm")
+    return "/v1/runs/lab/surface/at"
+
+
+def ask(client: TestClient, path: str, status: int, **asked: object) -> Any:
+    answer = client.get(path, params=asked)
+    assert answer.status_code == status, answer.text
+    return answer.json()
+
+
+def test_an_untried_point(client: TestClient, run: str) -> None:
+    found = ask(client, run, 200, metric="ttft_s", input_tokens=6144, batch=3)
+    assert found["value_s"] == pytest.approx(3 * (1e-3 + 1e-5 * 6144), rel=0.02)
+    assert found["low_s"] <= found["value_s"] <= found["high_s"]
+    assert (found["run"], found["coverage"], found["cells"], found["extrapolated"]) == ("lab", 0.9, 24, False)
+    assert found["says"][0].startswith("p50 of ttft_s at 6k x 3, cache none: 1")
+
+
+def test_refusals_name_field_and_what_is_allowed(client: TestClient, run: str) -> None:
+    outside = ask(client, run, 422, metric="ttft_s", input_tokens=32_768)
+    assert outside["field"] == "input_tokens, batch"
+    assert "nearest measured: 16k x 1" in outside["allowed"]
+    assert ask(client, run, 200, metric="ttft_s", input_tokens=32_768, extrapolate=True)["extrapolated"]
+    assert "too far" in ask(client, run, 422, metric="ttft_s", input_tokens=10**9, extrapolate=True)["detail"]
+    for field, asked in {
+        "input_tokens": {"input_tokens": 0},
+        "metric": {"input_tokens": 4096, "metric": "output_rate"},
+        "statistic": {"input_tokens": 4096, "metric": "ttft_s", "statistic": "p95"},  # no cell was measured twice
+        "cache": {"input_tokens": 4096, "metric": "ttft_s", "cached": True},
+    }.items():
+        assert ask(client, run, 422, **asked)["field"] == field
+    assert ask(client, "/v1/runs/none/surface/at", 404, input_tokens=4096)["title"] == "Unknown run"
