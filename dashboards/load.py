@@ -5,13 +5,12 @@ All metrics carry their run's id, so the totals of a run are its last values; sh
 
 from __future__ import annotations
 
-from grafanalib.core import Annotations, Dashboard, Templating, Time
+from grafanalib.core import Dashboard
 
-from dashboards.overview import WITHIN_BUCKET
-from dashboards.panels import GREEN, RED, Layout, Query, stat, time_series
-from dashboards.variables import datasource_variable, edge_variable, run_variable
+from dashboards.frame import framed
+from dashboards.panels import GREEN, RED, WITHIN_BUCKET, Layout, Query, stat, time_series
+from dashboards.variables import edge_variable, run_variable
 
-UID = "cliffwatch-load"
 PREFIX = "cliffwatch_client"
 RUN = 'run=~"$run"'
 MEASURED = f'{RUN}, phase="measured"'
@@ -24,24 +23,18 @@ def board() -> Dashboard:
     _run(layout)
     _sending(layout)
     _latency(layout)
-    return Dashboard(
-        uid=UID,
-        title="Cliffwatch load",
-        description="A running load test: rate asked and achieved, outcomes, latency as users see it.",
-        tags=["cliffwatch", "llm", "load"],
-        time=Time("now-15m", "now"),
+    return framed(
+        "load",
+        "load",
+        "A running load test: rate asked and achieved, outcomes, latency as users see it.",
+        layout,
+        [
+            run_variable(f"{PREFIX}_run_info"),
+            edge_variable("ttft_edge", "TTFT within (s)", LATENCIES["TTFT"], "2.5"),
+        ],
+        tags=["load"],
+        span="15m",
         refresh="5s",
-        timezone="browser",
-        graphTooltip=1,
-        annotations=Annotations(list=[]),
-        templating=Templating(
-            list=[
-                datasource_variable(),
-                run_variable(f"{PREFIX}_run_info"),
-                edge_variable("ttft_edge", "TTFT within (s)", LATENCIES["TTFT"], "2.5"),
-            ]
-        ),
-        panels=layout.panels,
     )
 
 

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from grafanalib.core import Annotations, Dashboard, Templating, Time
+from grafanalib.core import Dashboard
 
-from dashboards.panels import AMBER, GREEN, RED, Layout, Query, heatmap, stat, time_series
-from dashboards.variables import datasource_variable, edge_variable, model_variable
+from dashboards.frame import framed
+from dashboards.panels import AMBER, GREEN, RED, WITHIN_BUCKET, Layout, Query, heatmap, stat, time_series
+from dashboards.variables import edge_variable, model_variable
 
-UID = "cliffwatch-overview"
 MODEL = 'model_name=~"$model"'
 TARGET = 0.95
-WITHIN_BUCKET = "Percentiles are interpolated inside a histogram bucket: read them as somewhere between its edges."
 
 
 @dataclass(frozen=True)
@@ -69,27 +68,21 @@ def board() -> Dashboard:
     _heatmaps(layout)
     _queue_and_cache(layout)
     _throughput(layout)
-    return Dashboard(
-        uid=UID,
-        title="Cliffwatch overview",
-        description="P95 attainment, latency, queue and KV cache of LLM inference servers.",
-        tags=["cliffwatch", "llm", "slo"],
-        time=Time("now-15m", "now"),
+    return framed(
+        "overview",
+        "overview",
+        "P95 attainment, latency, queue and KV cache of LLM inference servers.",
+        layout,
+        [
+            model_variable(f"{TTFT.metric}_count"),
+            *(
+                edge_variable(item.variable, f"{item.name} within (s)", item.metric, item.default_edge)
+                for item in LATENCIES
+            ),
+        ],
+        tags=["slo"],
+        span="15m",
         refresh="5s",
-        timezone="browser",
-        graphTooltip=1,
-        annotations=Annotations(list=[]),
-        templating=Templating(
-            list=[
-                datasource_variable(),
-                model_variable(f"{TTFT.metric}_count"),
-                *(
-                    edge_variable(item.variable, f"{item.name} within (s)", item.metric, item.default_edge)
-                    for item in LATENCIES
-                ),
-            ]
-        ),
-        panels=layout.panels,
     )
 
 

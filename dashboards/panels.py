@@ -15,6 +15,7 @@ from grafanalib import core
 
 DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
 NO_DATA = "no traffic"
+WITHIN_BUCKET = "Percentiles are interpolated inside a histogram bucket: read them as somewhere between its edges."
 COLUMNS = 24
 GREEN, AMBER, RED = "green", "orange", "red"
 
@@ -96,8 +97,9 @@ def time_series(
     description: str,
     target: float | None = None,
     maximum: int | None = None,
+    stacked: bool = False,
 ) -> core.TimeSeries:
-    """Lines over time; `target` draws a dashed line at the objective."""
+    """Lines over time; `target` draws a dashed line at the objective, `stacked` lays parts of a whole on each other."""
     steps = [{"color": RED, "value": None}, {"color": GREEN, "value": target}] if target is not None else []
     return core.TimeSeries(
         title=title,
@@ -107,10 +109,10 @@ def time_series(
         unit=unit,
         valueMin=None if target is not None else 0,
         valueMax=maximum,
-        fillOpacity=0 if len(queries) > 1 or target is not None else 10,
+        fillOpacity=30 if stacked else 0 if len(queries) > 1 or target is not None else 10,
         showPoints="never",
         maxDataPoints=None,
-        stacking={"mode": "none", "group": "A"},
+        stacking={"mode": "normal" if stacked else "none", "group": "A"},
         legendDisplayMode="list",
         tooltipMode="multi",
         tooltipSort="desc",
@@ -183,3 +185,11 @@ class Layout:
         if x != COLUMNS:
             raise ValueError(f"a line is {COLUMNS} wide, these panels are {x}")
         self._y += height
+
+    def spread(self, height: int, panels: Sequence[Any], per_line: int) -> None:
+        """Panels in lines of at most `per_line`, lines alike in number and panels alike in width."""
+        lines = -(-len(panels) // per_line)
+        for line in range(lines):
+            row = panels[line * len(panels) // lines : (line + 1) * len(panels) // lines]
+            widths = [COLUMNS * (place + 1) // len(row) - COLUMNS * place // len(row) for place in range(len(row))]
+            self.line(height, zip(widths, row, strict=True))

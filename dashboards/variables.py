@@ -14,9 +14,14 @@ def datasource_variable() -> Template:
     return Template(name="datasource", label="Data source", type="datasource", query="prometheus", default="prometheus")
 
 
-def model_variable(metric: str) -> Template:
-    """Any of the models that expose `metric`, several at once."""
-    return _of_any("model", "Model", metric, "model_name")
+def model_variable(metric: str, label: str = "model_name") -> Template:
+    """Any of the models that `metric` has in its label, several at once."""
+    return _of_any("model", "Model", metric, label)
+
+
+def instance_variable(metric: str) -> Template:
+    """Any of the replicas that expose `metric`, several at once."""
+    return _of_any("instance", "Replica", metric, "instance")
 
 
 def run_variable(metric: str) -> Template:
