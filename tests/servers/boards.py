@@ -26,7 +26,7 @@ def check_queries(server: Server, board: dict[str, Any]) -> None:
             numbers = [float(series["value"][1]) for series in result]
             assert not all(math.isnan(number) for number in numbers), f"{panel['title']}: only NaN for {promql}"
             checked += 1
-    assert checked > 15
+    assert checked >= 8
 
 
 def check_variables(server: Server, board: dict[str, Any]) -> None:

@@ -70,10 +70,10 @@ def vllm(folder: Path, venv: Path = VLLM_DIR) -> Iterator[Server]:
 
 
 @contextlib.contextmanager
-def standin(folder: Path, *options: str) -> Iterator[Server]:
-    """The stand-in engine with `cliffwatch engine`'s own options."""
+def standin(folder: Path, *options: str, health: str = "/health") -> Iterator[Server]:
+    """The stand-in engine with `cliffwatch engine`'s own options; not every face has its health at the same path."""
     port = free_port()
     command: list[str | Path] = [Path(sys.executable).with_name("cliffwatch"), "engine", "--port", str(port), *options]
     url = f"http://127.0.0.1:{port}"
-    with running(command, url=url, health="/health", log=folder / "engine.log", ready_within_s=60) as server:
+    with running(command, url=url, health=health, log=folder / "engine.log", ready_within_s=60) as server:
         yield server
