@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cliffwatch.errors import InputError
 from services.engine.kv_cache import KvCache
+from services.engine.memory import Window
 from services.engine.options import EngineOptions
 from services.engine.profile import Profile
 from services.engine.scheduler import Limits, Scheduler
@@ -17,7 +18,8 @@ def assemble(profile: Profile, options: EngineOptions) -> Scheduler:
     kv = KvCache(
         profile.limits.kv_cache_tokens // BLOCK_TOKENS, sharing=options.prefix_caching, eviction=options.eviction
     )
-    return Scheduler(_limits(profile, options), kv, _step_time(profile, options))
+    window = Window(options.sliding_window, options.attention_sinks) if options.sliding_window else None
+    return Scheduler(_limits(profile, options), kv, _step_time(profile, options), window=window)
 
 
 def adjust(scheduler: Scheduler, profile: Profile, options: EngineOptions) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
-from pydantic import Field
+from pydantic import Field, model_validator
 from pydantic.fields import FieldInfo
 
 from cliffwatch.config import ConfigModel, check_config
@@ -50,7 +50,22 @@ class EngineOptions(ConfigModel):
     eviction: EvictionName = _option(
         "lru", "Cached blocks that go first: least recently (lru) or least frequently used (lfu).", live=True
     )
+    sliding_window: Annotated[TokenCount, Field(ge=1)] | None = _option(
+        None, "Tokens back that attention reads, and the cache keeps; without it all of them."
+    )
+    attention_sinks: int = _option(
+        0, "First tokens that attention reads besides --sliding-window (streaming attention).", ge=0
+    )
     enforce_eager: bool = _option(False, "No CUDA graphs: the host launches every kernel.", live=True)
+
+    @model_validator(mode="after")
+    def _together(self) -> EngineOptions:
+        """What does not go together."""
+        if self.attention_sinks and self.sliding_window is None:
+            raise ValueError("attention sinks are beside a window; allowed: with a sliding window")
+        if self.sliding_window is not None and self.prefix_caching:
+            raise ValueError("prompts share no cache of which windows give back parts; allowed: no prefix caching")
+        return self
 
     def changed(self, changes: dict[str, Any]) -> EngineOptions:
         """These options with some changed while the engine runs. Raises InputError."""
@@ -60,7 +75,7 @@ class EngineOptions(ConfigModel):
                 raise InputError(
                     "cannot be changed while the engine runs", field=name, value=changes[name], allowed=", ".join(live)
                 )
-        return check_config({**self.model_dump(), **changes}, EngineOptions, source="options")
+        return _read({**self.model_dump(), **changes}, str)
 
 
 def _live(field: FieldInfo) -> bool:
@@ -84,7 +99,7 @@ def takes_engine_options(command: Callable[..., None]) -> Callable[..., None]:
     ]
 
     def with_options(**given: Any) -> None:
-        options = _checked({name: given.pop(name) for name in fields})
+        options = _read({name: given.pop(name) for name in fields}, lambda name: "--" + name.replace("_", "-"))
         command(**given, options=options)
 
     with_options.__doc__ = command.__doc__
@@ -103,9 +118,10 @@ def _typed(field: FieldInfo) -> Any:
     return field.annotation
 
 
-def _checked(given: dict[str, Any]) -> EngineOptions:
+def _read(given: dict[str, Any], called: Callable[[str], str]) -> EngineOptions:
+    """Checked options; an error names a field as it is `called`. Raises InputError."""
     try:
         return check_config(given, EngineOptions, source="options")
     except InputError as error:
-        option = "--" + error.field.replace("_", "-") if error.field else None
-        raise InputError(error.message, field=option, value=error.value, allowed=error.allowed) from error
+        field, value = (called(error.field), error.value) if error.field else (None, None)
+        raise InputError(error.message, field=field, value=value, allowed=error.allowed) from error

@@ -15,7 +15,7 @@ from itertools import count
 import numpy as np
 
 from services.engine.kv_cache import KvCache
-from services.engine.memory import Memory
+from services.engine.memory import Memory, Window
 from services.engine.sequence import Sequence
 from services.engine.step_time import Seconds, StepTime
 from services.engine.tokenizer import BLOCK_TOKENS
@@ -55,16 +55,16 @@ class Step:
 class Scheduler:
     """The engine's queue, batch and cache."""
 
-    def __init__(self, limits: Limits, kv: KvCache, step_time: StepTime) -> None:
+    def __init__(self, limits: Limits, kv: KvCache, step_time: StepTime, *, window: Window | None = None) -> None:
         self.limits = limits
         self.kv = kv
         self.step_time = step_time
         self.waiting = Waiting()
-        self._memory = Memory(kv)
+        self._memory = Memory(kv, window)
         self._order = count()
         self._prefilling: list[Sequence] = []
         self._decoding: list[Sequence] = []
-        self._context_tokens = 0  # of the decoding sequences
+        self._context_tokens = 0  # that the decoding sequences read
 
     @property
     def running(self) -> int:
@@ -96,7 +96,7 @@ class Scheduler:
         sequence.done = True
         if sequence in self._decoding:
             self._decoding.remove(sequence)
-            self._context_tokens -= sequence.computed
+            self._context_tokens -= self._memory.reads(sequence)
         elif sequence in self._prefilling:
             self._prefilling.remove(sequence)
         elif sequence in self.waiting:
@@ -125,13 +125,14 @@ class Scheduler:
     def complete(self, step: Step) -> list[Sequence]:
         """End a planned step; returns the sequences that got a token, prompts first, cancelled ones left out."""
         emitted = [sequence for sequence, new in step.chunks if not sequence.done and self._prefilled(sequence, new)]
-        finished = False
+        finished, reach_tokens = False, self._memory.reach_tokens
         for sequence in step.decoding:
             if sequence.done:
                 continue
             sequence.computed += 1
             sequence.generated += 1
-            self._context_tokens += 1
+            if sequence.computed <= reach_tokens:
+                self._context_tokens += 1
             if sequence.room:
                 sequence.room -= 1
             else:
@@ -144,13 +145,15 @@ class Scheduler:
 
     def repeats(self, step: Step) -> int:
         """How many steps like a planned one follow it for sure, if nothing is added or cancelled: each the same
-        sequences with one token more, none of which ends, and room in the cache for all of them.
+        sequences with one token more, none of which ends or fills its window, and room in the cache for all of them.
 
         What waits goes on waiting: in such a step there was no place for it, and none becomes free.
         """
         if step.chunks or step.preempted or len(step.decoding) < len(self._decoding) or not step.decoding:
             return 0
         count = min(sequence.max_tokens - sequence.generated for sequence in step.decoding) - 1
+        if self._memory.window:
+            count = min([count, *(self._memory.reach_tokens - each.computed for each in self._growing(step))])
         room = self.kv.free_blocks - len(step.decoding)
         while count > 0 and sum(self._memory.blocks_to_grow(each, count) for each in step.decoding) > room:
             count //= 2
@@ -158,18 +161,23 @@ class Scheduler:
 
     def durations(self, step: Step, count: int) -> Seconds:
         """Of the `count` steps after a planned one that are like it (`repeats`)."""
-        many = len(step.decoding)
-        context = self._context_tokens + many * np.arange(1, count + 1, dtype=np.int64)
+        context = self._context_tokens + len(self._growing(step)) * np.arange(1, count + 1, dtype=np.int64)
         repeated = np.minimum(context, self.kv.repeated_blocks * BLOCK_TOKENS)
-        return self.step_time.decode_seconds(many, context, repeated)
+        return self.step_time.decode_seconds(len(step.decoding), context, repeated)
 
     def repeat(self, step: Step, count: int) -> None:
         """Complete a planned step and the next `count - 1` like it at once."""
+        self._context_tokens += count * len(self._growing(step))
         for sequence in step.decoding:
             sequence.computed += count
             sequence.generated += count
             self._memory.grow(sequence, count)
-        self._context_tokens += count * len(step.decoding)
+
+    def _growing(self, step: Step) -> list[Sequence]:
+        """The decoding sequences that read one token more in each step: those whose window is not full."""
+        if self._memory.window is None:
+            return step.decoding
+        return [sequence for sequence in step.decoding if sequence.computed < self._memory.reach_tokens]
 
     def _prefilled(self, sequence: Sequence, new: int) -> bool:
         """Account for a computed chunk; whether it completed the prompt and so brought a token."""
@@ -177,14 +185,14 @@ class Scheduler:
         if sequence.computed < sequence.known_tokens:
             return False
         self._prefilling.remove(sequence)
-        self._memory.share(sequence)
+        self._memory.prefilled(sequence)
         sequence.generated += 1
         if sequence.generated >= sequence.max_tokens:
             sequence.done = True
             self._memory.release(sequence)
         else:
             self._decoding.append(sequence)
-            self._context_tokens += sequence.computed
+            self._context_tokens += self._memory.reads(sequence)
         return True
 
     def _retire(self) -> None:
@@ -194,7 +202,7 @@ class Scheduler:
                 staying.append(sequence)
             else:
                 sequence.done = True
-                self._context_tokens -= sequence.computed
+                self._context_tokens -= self._memory.reads(sequence)
                 self._memory.release(sequence)
         self._decoding = staying
 
@@ -207,7 +215,8 @@ class Scheduler:
             sequence = self.waiting.first
             if not self.limits.chunked_prefill and step.chunks and self._memory.new_tokens(sequence) > budget:
                 break
-            if not self._memory.admit(sequence, spare=len(self._decoding)):
+            chunk_tokens = self.limits.token_budget if self.limits.chunked_prefill else sequence.known_tokens
+            if not self._memory.admit(sequence, chunk_tokens=chunk_tokens, spare=len(self._decoding)):
                 break
             self._prefilling.append(self.waiting.take())
             step.admitted.append(sequence)
@@ -226,13 +235,13 @@ class Scheduler:
         preempted: list[Sequence] = []
         if self.kv.free_blocks >= len(self._decoding):
             return preempted
-        while sum(1 for sequence in self._decoding if not sequence.room) > self.kv.free_blocks:
+        while sum(self._memory.blocks_to_grow(each, 1) for each in self._decoding) > self.kv.free_blocks:
             victim = max(self._prefilling + self._decoding, key=lambda sequence: sequence.rank)
             if victim in self._prefilling:
                 self._prefilling.remove(victim)
             else:
                 self._decoding.remove(victim)
-                self._context_tokens -= victim.computed
+                self._context_tokens -= self._memory.reads(victim)
             self._memory.release(victim)
             victim.preemptions += 1
             victim.computed = 0
@@ -241,10 +250,10 @@ class Scheduler:
         return preempted
 
     def _duration(self, step: Step) -> float:
-        pairs = sum(new * (sequence.computed + new / 2) for sequence, new in step.chunks)
+        pairs = sum(self._memory.pairs(sequence.computed, new) for sequence, new in step.chunks)
         context = self._context_tokens
         if len(step.decoding) < len(self._decoding):
-            context = sum(sequence.computed for sequence in step.decoding)
+            context = sum(self._memory.reads(sequence) for sequence in step.decoding)
         return self.step_time.seconds(
             prefill_tokens=sum(new for _, new in step.chunks),
             pairs=pairs,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from services.engine.kv_cache import KvCache
+from services.engine.memory import Window
 from services.engine.scheduler import Limits, Scheduler
 from services.engine.step_time import StepTime
 
@@ -28,7 +29,8 @@ def scheduler(
     places: int = 8,
     blocks: int = 100,
     sharing: bool = True,
+    window: Window | None = None,
     **limits: Any,
 ) -> Scheduler:
     """One that is idle: `budget` tokens a step, `places` for sequences, `blocks` of cache; further `Limits`."""
-    return Scheduler(Limits(budget, places, **limits), KvCache(blocks, sharing=sharing), times)
+    return Scheduler(Limits(budget, places, **limits), KvCache(blocks, sharing=sharing), times, window=window)

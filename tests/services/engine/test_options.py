@@ -49,6 +49,18 @@ def test_a_wrong_option_is_named_as_it_was_written(arguments: list[str], says: s
         read(*arguments)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--attention-sinks", "4"], "attention sinks are beside a window; allowed: with a sliding window"),
+        (["--sliding-window", "4k"], "prompts share no cache .*; allowed: no prefix caching"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(arguments: list[str], says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        read(*arguments)
+
+
 def test_what_the_profile_cannot_do_is_refused() -> None:
     with pytest.raises(InputError, match="--max-model-len: is out of range; got 10000000"):
         assemble(MEASURED, EngineOptions(max_model_len=10_000_000))

@@ -63,13 +63,28 @@ SHAPES: dict[str, dict[str, Any]] = {
 }
 
 
+OPTIONS = st.sampled_from(
+    [
+        EngineOptions(),
+        EngineOptions(chunked_prefill=False, scheduling_policy="priority"),
+        EngineOptions(prefix_caching=False, sliding_window=512, attention_sinks=4),
+        EngineOptions(eviction="lfu", enforce_eager=True, max_num_queued_reqs=20),
+    ]
+)
+
+
 @pytest.mark.parametrize("shape", list(SHAPES))
 @settings(max_examples=6, deadline=None)
-@given(seed=st.integers(0, 10_000), places=st.sampled_from([2, 7, 256]), cache=st.sampled_from([4096, 16384]))
-def test_leaps_change_nothing(shape: str, seed: int, places: int, cache: int) -> None:
+@given(
+    seed=st.integers(0, 10_000),
+    places=st.sampled_from([2, 7, 256]),
+    cache=st.sampled_from([4096, 16384]),
+    options=OPTIONS,
+)
+def test_leaps_change_nothing(shape: str, seed: int, places: int, cache: int, options: EngineOptions) -> None:
     spec = workload(seed=seed, duration="8s", **SHAPES[shape])
     engine = profile(MEASURED.step_time, max_num_seqs=places, kv_cache_tokens=cache)
-    leaping, stepping = Simulation(spec, engine), Simulation(spec, engine, leaps=False)
+    leaping, stepping = Simulation(spec, engine, options), Simulation(spec, engine, options, leaps=False)
     assert list(leaping.rows()) == list(stepping.rows())
     assert (leaping.tokens, leaping.now_s) == (stepping.tokens, stepping.now_s)
 
