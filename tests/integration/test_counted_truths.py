@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.integration.test_compiled_rules import TTFT, evaluate, record, slo
 
@@ -124,3 +125,90 @@ def test_more_good_than_all_is_no_negative_burn(tmp_path: Path) -> None:
     text = slo("{sli: ttft, threshold: 2.5s, target: 95%}")
     values = {("60m", record("bad:ratio5m")): [0.0], ("60m", record("budget_left:ratio")): [1.0]}
     evaluate(tmp_path, text, series, values=values)
+
+
+FINITE = 'count({__name__=~"cliffwatch_slo:.+"} < Inf > -Inf) - count({__name__=~"cliffwatch_slo:.+"})'
+
+
+def test_ten_quiet_minutes_leave_every_record_a_number_and_the_budget_full(tmp_path: Path) -> None:
+    """One request a second, all good, but for ten minutes without any: 0 / 0 for as long as a window is within them."""
+    steady = "0+60x30 1800+0x10 1800+60x80"
+    series = {f'{TTFT}_bucket{{le="2.5"}}': steady, f"{TTFT}_count": steady}
+    values = {(f"{minute}m", FINITE): [0.0] for minute in (30, 37, 40, 41, 46, 120)}
+    values |= {("38m", "cliffwatch_slo:bad:ratio5m"): [], ("120m", record("budget_left:ratio")): [1.0]}
+    evaluate(tmp_path, slo("{sli: ttft, threshold: 2.5s, target: 99%}"), series, values=values)
+
+
+def test_a_target_of_seven_nines_has_alerts_that_fire(tmp_path: Path) -> None:
+    """14.4 times a budget of 0.00001 %: one of 100,000 bad is 100 budgets, and nothing is infinite."""
+    on, bad = 1_000_000, 10
+    series = {
+        f'{TTFT}_bucket{{le="2.5"}}': f"0+{on}x70 {on * 70}+{on - bad}x50",
+        f"{TTFT}_count": f"0+{on}x120",
+    }
+    values = {("120m", FINITE): [0.0], ("120m", "round(sum(cliffwatch_slo:bad:ratio5m) * 1e5, 0.01)"): [1.0]}
+    alerts = {("70m", "SloBurn1h"): False, ("90m", "SloBurn1h"): True}
+    evaluate(tmp_path, slo("{sli: ttft, threshold: 2.5s, target: 99.99999%}"), series, values=values, alerts=alerts)
+
+
+def test_objectives_of_one_file_keep_their_records_apart(tmp_path: Path) -> None:
+    """Three promises on one histogram, two of them to one target: each its own series (`evaluate` has them linted)."""
+    objectives = ("threshold: 1s, target: 95%", "threshold: 2.5s, target: 99%", "threshold: 5s, target: 99%")
+    document = {
+        "name": "s",
+        "objectives": [yaml.safe_load(f"{{sli: ttft, {one}}}") for one in objectives],
+        "watch": {"engine": "vllm"},
+    }
+    series = {
+        f'{TTFT}_bucket{{le="1.0"}}': "0+97x60",
+        f'{TTFT}_bucket{{le="2.5"}}': "0+98x60",
+        f'{TTFT}_bucket{{le="5.0"}}': "0+100x60",
+        f"{TTFT}_count": "0+100x60",
+    }
+    left = {"ttft-1s-95pct": 0.4, "ttft-2.5s-99pct": -1.0, "ttft-5s-99pct": 1.0}  # 1 - 0.03 / 0.05, ...
+    values = {("60m", record("budget_left:ratio", f'{{objective="{name}"}}')): [value] for name, value in left.items()}
+    evaluate(tmp_path, yaml.safe_dump(document), series, values=values)
+
+
+def test_all_events_and_those_within_an_edge_are_two_records(tmp_path: Path) -> None:
+    """The edge as it is exposed and +Inf in one histogram: neither record has a label `le` or overwrites the other."""
+    itl = "vllm:inter_token_latency_seconds"
+    series = {
+        f'{itl}_bucket{{le="0.05"}}': "0+80x60",
+        f'{itl}_bucket{{le="1.0"}}': "0+95x60",
+        f'{itl}_bucket{{le="+Inf"}}': "0+100x60",
+        f"{itl}_count": "0+100x60",
+    }
+    values = {
+        ("60m", "sum(cliffwatch_slo:events:rate5m * 60)"): [100.0],
+        ("60m", "sum(cliffwatch_slo:bad:rate5m * 60)"): [20.0],
+        ("60m", 'count({__name__=~"cliffwatch_slo:.+",le=~".+"})'): [],
+    }
+    evaluate(tmp_path, slo("{sli: itl, threshold: 50ms, target: 95%}", version="0.32.0"), series, values=values)
+
+
+def test_a_restart_within_the_window_keeps_shares_between_nothing_and_all(tmp_path: Path) -> None:
+    """Nothing is ever bad, one of two replicas restarts, and its bucket's last sample before that is a scrape older."""
+    series = {
+        f'{TTFT}_bucket{{instance="a",le="2.5"}}': "0+100x30 2+100x30",
+        f'{TTFT}_count{{instance="a"}}': "0+100x30 1+100x30",
+        f'{TTFT}_bucket{{instance="b",le="2.5"}}': "0.004+119.998x60",
+        f'{TTFT}_count{{instance="b"}}': "0+119.998x60",
+    }
+    values = {(f"{minute}m", record("bad:ratio1h")): [0.0] for minute in (30, 31, 33, 60)}
+    values |= {("33m", record("bad:ratio5m")): [0.0], ("60m", record("budget_left:ratio")): [1.0]}
+    evaluate(tmp_path, slo("{sli: ttft, threshold: 2.5s, target: 99%}"), series, values=values)
+
+
+def test_a_metric_that_was_not_switched_on_is_no_data_and_not_met(tmp_path: Path) -> None:
+    """Triton without its histogram of first responses, with traffic: no ratio, no budget, and an alert that says so."""
+    series = {
+        'nv_inference_request_success{model="m"}': "0+100x60",
+        'nv_inference_pending_request_count{model="m"}': "0x60",
+    }
+    text = slo("{sli: ttft, threshold: 500ms, target: 95%}", engine="triton")
+    values: dict[tuple[str, str], list[float]] = {
+        ("60m", "cliffwatch_slo:bad:ratio5m"): [],
+        ("60m", "cliffwatch_slo:budget_left:ratio"): [],
+    }
+    evaluate(tmp_path, text, series, values=values, alerts={("60m", "SloBurn1h"): False})
