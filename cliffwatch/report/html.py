@@ -62,9 +62,7 @@ def render(reader: RunReader, report: Report, *, phase: Phase | None = Phase.MEA
         distributions = {key: distribution(connection, *figures[key], phase) for key in DISTRIBUTIONS}
         timelines = {key: timeline(connection, *figures[key], phase) for key in TIMELINES}
         heatmaps = {
-            f"{key}-{statistic}": latency_heatmap(
-                connection, f"{figures[key][0]} {statistic.upper()}", figures[key][1], statistic, phase, objectives
-            )
+            f"{key}-{statistic}": latency_heatmap(connection, *figures[key], statistic, phase, objectives)
             for key, statistic in HEATMAPS
         }
         states = cached(connection, figures["ttft"][1], phase)
@@ -214,6 +212,8 @@ def _heatmap(one: Heatmap) -> dict[str, Any]:
         "columns": [f"×{name}" for name in one.columns],
         "cells": [[asdict(cell) for cell in line] for line in one.cells],
         "thresholds": one.thresholds_s,
+        "jumps": [{"kind": kind, "r": r, "c": c} for kind, r, c in one.jumps],
+        "says": one.says,
         "unit": "s",
         "label": one.label,
         "slowest": [[[_short(slow) for slow in cell] for cell in line] for line in one.slowest],

@@ -17,7 +17,8 @@ from cliffwatch.slo.quantiles import quantile
 from cliffwatch.surface.cells import Cell
 from cliffwatch.surface.contrast import contrast
 from cliffwatch.surface.drill import Slow, slowest
-from cliffwatch.surface.grid import ALL_PHASES, Question, RowsSource, heatmap
+from cliffwatch.surface.findings import findings_in
+from cliffwatch.surface.grid import ALL_PHASES, Question, RowsSource, grid_of, samples
 
 # A time bin holds at least this many requests on average, half as many again as a P95 needs to be shown: of bins of 30,
 # one in 46 has fewer than 20 (Poisson). Such a P95 rests on one or two requests, which is enough to see a trend and is
@@ -73,7 +74,8 @@ class Heatmap(_Part):
     """A grid with its labels: cells[r][c] belongs to rows[r] (input tokens a prompt) and columns[c] (batch).
 
     `thresholds_s[r]` is the strictest objective that all lengths of the row have; null where there is none.
-    `slowest[r][c]` are the slowest requests of a cell.
+    `slowest[r][c]` are the slowest requests of a cell. `jumps` are its cliffs, or its steepest step: kind, and the cell
+    (r, c) that it leads up to from the row before; `says` tells them in words.
     """
 
     label: str
@@ -82,6 +84,8 @@ class Heatmap(_Part):
     cells: tuple[tuple[Cell, ...], ...]
     thresholds_s: tuple[float | None, ...]
     slowest: tuple[tuple[tuple[Slow, ...], ...], ...]
+    says: str
+    jumps: tuple[tuple[str, int, int], ...]
 
 
 class Cached(_Part):
@@ -185,16 +189,27 @@ def latency_heatmap(
     phase: Phase | None,
     objectives: Sequence[ObjectiveResult],
 ) -> Heatmap:
-    """Latency over input length and batch, with the objectives that its cells are held against."""
-    grid = heatmap(connection, figure, statistic, phase=_name(phase))
-    found = slowest(connection, grid.question, SLOWEST)
+    """Latency over input length and batch, where it jumps, and the objectives that its cells are held against.
+
+    Args:
+        label: the latency in words.
+        statistic: one that cliffs are looked for in.
+    """
+    question = Question(figure, statistic, phase=_name(phase))
+    seen = samples(connection, question)
+    grid = grid_of(question, seen)
+    found, jumps = slowest(connection, question, SLOWEST), findings_in(grid, seen, label)
     return Heatmap(
-        label=label,
+        label=f"{label} {statistic.upper()}",
         rows=grid.rows.labels,
         columns=grid.columns.labels,
         cells=grid.cells,
         thresholds_s=tuple(_strictest(objectives, figure, *span) for span in grid.rows.spans if span),
         slowest=tuple(tuple(found.get((row, column), ()) for column in grid.columns.keys) for row in grid.rows.keys),
+        says=jumps.says,
+        jumps=tuple(
+            (one.kind, grid.rows.keys.index(one.row), grid.columns.keys.index(one.column)) for one in jumps.found
+        ),
     )
 
 

@@ -48,8 +48,13 @@ def findings(source: Source, question: Question, label: str) -> Findings:
         question = replace(question, statistic="p50", threshold=None)
     question = replace(question, facet=None)
     seen = samples(source, question)
-    grid = grid_of(question, seen)
-    what = f"{question.statistic.upper() if question.statistic != 'mean' else 'Mean'} of {label}"
+    return findings_in(grid_of(question, seen), seen, label)
+
+
+def findings_in(grid: Grid, seen: Samples, label: str) -> Findings:
+    """The same of a grid that is there, and its samples; its statistic is one that cliffs are looked for in."""
+    statistic = grid.question.statistic
+    what = f"{statistic.upper() if statistic != 'mean' else 'Mean'} of {label}"
     if grid.unit != "s" or grid.rows.middles is None:
         return Findings("Cliffs are looked for in latencies along rows of numbers.", ())
     cliffs, reason = _cliffs(grid, seen)

@@ -95,9 +95,21 @@ def test_heatmap_rows_know_the_strictest_objective_of_all_their_lengths(tmp_path
     )
     reader = run_of(tmp_path / "run", rows)
     objectives = judge(reader, slo).objectives
-    result = latency_heatmap(reader.connect(), "TTFT P50", "ttft_user_s", "p50", MEASURED, objectives)
+    result = latency_heatmap(reader.connect(), "TTFT", "ttft_user_s", "p50", MEASURED, objectives)
     by_row = dict(zip(result.rows, result.thresholds_s, strict=True))
     assert by_row["1k–2k"] == 1.0
     assert by_row["4k–8k"] == 3.0
     assert by_row["8k–16k"] == 9.0  # 11k is outside the bucket, so not all of the row is promised 3 s
     assert by_row["16k–32k"] == 9.0
+
+
+def test_a_heatmap_says_where_it_jumps_and_outlines_it(tmp_path: Path) -> None:
+    """TTFT in proportion to length, but three times as long from 8k on: rows 512, 1k, 2k, 4k | 8k, 16k, 32k."""
+    rows = [
+        served(number, input_tokens=tokens, ttft=tokens * 1e-5 * (3 if tokens >= 8192 else 1) * (1 + number % 7 / 100))
+        for number, tokens in enumerate([512 * 2**k for k in range(7)] * 12)
+    ]
+    result = latency_heatmap(run_of(tmp_path / "run", rows).connect(), "TTFT", "ttft_s", "p50", MEASURED, ())
+    assert result.label == "TTFT P50"
+    assert result.rows[4] == "8k" and result.jumps == (("cliff", 4, 0),)
+    assert "P50 of TTFT jumps" in result.says and "from 4k to 8k at batch 1" in result.says

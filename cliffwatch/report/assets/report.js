@@ -46,6 +46,7 @@
   choice.addEventListener("change", () => {
     map.dataset.plot = choice.value;
     draw(map);
+    document.getElementById("heatmap-says").textContent = plots[choice.value].says;
     makeOpenable();
   });
 
