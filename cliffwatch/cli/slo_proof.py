@@ -96,6 +96,7 @@ def _show(slo: str, proof: Proof) -> None:
         return
     names = list(dict.fromkeys(cell.alert for cell in proof.table))
     typer.echo(f"{slo} {proof.key}: {proof.objective.label}, {format_share(proof.objective.target)}; fires after")
+    typer.echo(f"  when so much {proof.bad}:")
     typer.echo("  bad" + "".join(f"{name:>16}" for name in names))
     for bad in dict.fromkeys(cell.bad for cell in proof.table):
         cells = {cell.alert: cell for cell in proof.table if cell.bad == bad}
@@ -120,5 +121,7 @@ def _sum_up(proofs: list[Proof], version: str, out: str) -> None:
     scenarios = sum(len(proof.scenarios) for proof in proofs)
     found = f"{wrong} do not hold" if wrong else "all hold"
     typer.echo(f"{scenarios} scenarios, {checks} expectations: {found} (promtool {version})")
+    if untested := [proof.key for proof in proofs if proof.proven is None]:
+        typer.echo(f"not tested: {', '.join(untested)}")
     if out:
         typer.echo(f"kept in {out}: promtool test rules {out}/*.test.yml")

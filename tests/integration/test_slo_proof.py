@@ -47,6 +47,25 @@ def test_the_workbooks_alerts_fire_when_its_arithmetic_says(tmp_path: Path, comm
         promtool("test", "rules", path)
 
 
+def test_throughput_and_own_promql_are_proven_and_what_cannot_be_is_named(tmp_path: Path, command: Command) -> None:
+    """Slices of 10 minutes at 99 %: an outage makes one bad after a tenth of it, and 14.4 % of an hour is 8.64 min; an
+    alert needs a whole slice, 10 minutes, so it fires after 11."""
+    path = slo_file(tmp_path, "{sli: throughput, slices: {length: 10m, tokens_per_s: 333.3}, target: 99%}")
+    gate = "{sli: promql, name: NAME, target: 99%, promql: {all: 'ALL', bad: 'BAD'}}"
+    read = gate.replace("NAME", "gate").replace("ALL", "sum(rate(asked[{window}]))")
+    read = read.replace("BAD", 'sum(rate(asked{code=~"5.."}[{window}])) or vector(0)')
+    unread = gate.replace("NAME", "odd").replace("ALL", "increase(asked[{window}])").replace("BAD", "rate(b[{window}])")
+    path.write_text(path.read_text().replace("watch:", f"  - {read}\n  - {unread}\nwatch:"))
+    ended = command("slo", "test", path, "--promtool", PROMTOOL, "--json")
+    assert ended.code == 0, ended.out
+    tokens, own, odd = json.loads(ended.out)["objectives"]
+    assert [one["proven"] for one in (tokens, own, odd)] == [True, True, None]
+    times = {(cell["bad"], cell["alert"]): cell["fires_after_s"] for cell in tokens["table"]}
+    assert times[1.0, "SloBurn1h"] == pytest.approx(660)
+    assert times[0.05, "SloBurn1h"] is None
+    assert odd["unproven"].startswith("`all` of its PromQL is no sum(rate(")
+
+
 def test_deployed_rules_that_differ_are_told(tmp_path: Path, command: Command) -> None:
     """Half of the long window's threshold: too soon by half of 7.2 h; the short one stays as it was."""
     path = slo_file(tmp_path, "{sli: availability, target: 90%}", "engine: triton, match: {instance: a}")

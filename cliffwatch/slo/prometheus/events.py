@@ -133,7 +133,9 @@ def _as_written(promql: Promql, watch: Watch) -> Events:
     everything, bad = summed(watch.group_by, promql.all), summed(watch.group_by, promql.bad)
     note = "counts as the file's own PromQL has it; its metrics and labels were not checked, and of "
     note += "exclude only maintenance reaches it"
-    return Events(everything, f"({bad}) or ({everything}) * 0", "PromQL", (note,))
+    # Only where there are events: `or vector(0)` of the file's own would count time in which nothing was exposed.
+    bad = f"({bad}) and ({everything}) or ({everything}) * 0"
+    return Events(everything, bad, "PromQL", (note,))
 
 
 def _counted(source: SliSource, watch: Watch, metric: Metric) -> Events:

@@ -9,7 +9,8 @@ from typing import Any, Protocol
 
 from cliffwatch.slo.burn import BurnAlert, error_budget
 from cliffwatch.slo.prometheus.alerts import alert_name, least_bad
-from cliffwatch.slo.prometheus.feed import feed_of, why_not_fed
+from cliffwatch.slo.prometheus.feed import Fed, NotFed
+from cliffwatch.slo.prometheus.feeds import feed_of
 from cliffwatch.slo.prometheus.files import test_file
 from cliffwatch.slo.prometheus.rules import burn_alerts, objective_id
 from cliffwatch.slo.prometheus.scenarios import (
@@ -22,8 +23,6 @@ from cliffwatch.slo.prometheus.scenarios import (
 )
 from cliffwatch.slo.prometheus.suite import Subject, by_step, document, failures, first_time, first_times, question
 from cliffwatch.slo.prometheus.terms import Terms, enough_events
-from cliffwatch.slo.sli import Sli
-from cliffwatch.slo.slices import Slices
 from cliffwatch.slo.spec import Objective, SloFile
 from cliffwatch.slo.watch import Watch
 from cliffwatch.units import as_written, format_seconds
@@ -79,11 +78,17 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What was found of one objective; `unproven`: why nothing was tried."""
+    """What was found of one objective.
+
+    Attributes:
+        bad: what a share of bad events is a share of, in words.
+        unproven: why nothing was tried.
+    """
 
     objective: Objective
     key: str
     alerts: tuple[BurnAlert, ...]
+    bad: str = ""
     table: tuple[Cell, ...] = ()
     scenarios: tuple[Scenario, ...] = ()
     misses: tuple[Miss, ...] = ()
@@ -93,13 +98,19 @@ class Proof:
     def checks(self) -> int:
         return sum(len(one.expected) for one in self.scenarios)
 
+    @property
+    def proven(self) -> bool | None:
+        """Whether everything was as computed; None where nothing was tried."""
+        return None if self.unproven else not self.misses
+
 
 def prove(slo: SloFile, watch: Watch, objective: Objective, promtool: Promtool) -> Proof:
     """Run all scenarios of an objective that compiles."""
-    if (why := why_not_fed(objective)) is not None:
-        return Proof(objective, objective_id(objective), tuple(burn_alerts(objective, watch)), unproven=why)
-    subject = Subject(feed_of(objective, watch), slo.name, objective_id(objective))
-    terms = _terms(objective, watch)
+    fed = feed_of(objective, watch)
+    if isinstance(fed, NotFed):
+        return Proof(objective, objective_id(objective), tuple(burn_alerts(objective, watch)), unproven=fed.why)
+    subject = Subject(fed.feed, slo.name, objective_id(objective))
+    terms = _terms(objective, watch, fed)
     all_of_them = scenarios(terms)
     misses: list[Miss] = []
     for step, some in by_step(all_of_them).items():
@@ -107,27 +118,22 @@ def prove(slo: SloFile, watch: Watch, objective: Objective, promtool: Promtool) 
         output = promtool.test(f"{stem}.test.yml", test_file(document(promtool.rule_file, step, some, subject)))
         misses += _misses(stem, step, some, subject, output, promtool)
     table = tuple(_cells(terms, misses))
-    return Proof(objective, subject.objective, terms.alerts, table, tuple(all_of_them), tuple(misses))
+    return Proof(objective, subject.objective, terms.alerts, fed.bad, table, tuple(all_of_them), tuple(misses))
 
 
-def _terms(objective: Objective, watch: Watch) -> Terms:
+def _terms(objective: Objective, watch: Watch, fed: Fed) -> Terms:
     alerts = tuple(burn_alerts(objective, watch))
     return Terms(
         alerts,
         error_budget(as_written(objective.target)),
         enough_events(alerts, watch.min_bad_events),
-        failures_counted=objective.sli is Sli.AVAILABILITY,
+        failures_counted=fed.failures_counted,
         absence_told="running" in watch.catalog.signals,
-        instances="instance" not in watch.match,
+        instances=fed.instances,
         from_records=watch.exclude.sleeping and objective.slices is None,
         min_bad_events=least_bad(objective, watch),
-        slices=None if objective.slices is None else _slices(objective.slices),
+        slices=fed.slices,
     )
-
-
-def _slices(slices: Slices) -> tuple[int, Decimal]:
-    assert slices.share is not None  # noqa: S101  the SLO file's own check: throughput has none, and is not fed
-    return round(slices.length / 60), 1 - as_written(slices.share)
 
 
 def _cells(terms: Terms, misses: Sequence[Miss]) -> Iterator[Cell]:
@@ -203,7 +209,9 @@ def _objective(proof: Proof) -> dict[str, Any]:
         "objective": proof.key,
         "label": proof.objective.label,
         "target": proof.objective.target,
+        "proven": proof.proven,
         "unproven": proof.unproven,
+        "bad": proof.bad or None,
         "alerts": [
             {
                 "alert": alert_name(alert.pair),

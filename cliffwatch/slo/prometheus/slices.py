@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from decimal import Decimal
 
+from cliffwatch.engines.catalog import SliSource
 from cliffwatch.errors import InputError
 from cliffwatch.slo.prometheus.events import Events, exposed
 from cliffwatch.slo.prometheus.promql import summed, window_text
@@ -50,7 +51,7 @@ def throughput(slices: Slices, watch: Watch, labels: dict[str, str], *, field: s
         message = f"is nothing that {engine.title} exposes: {lacking}"
         raise InputError(message, field=f"{field}.sli", value="throughput", allowed=exposed(engine))
     text, length = window_text(round(slices.length)), round(slices.length)
-    tokens = summed(watch.group_by, engine_rate(source.metrics[0], watch))
+    tokens = summed(watch.group_by, engine_rate(_tokens_of(source, watch), watch, _only(source)))
     at_work = engine_range(running, watch)
     # An engine younger than the slice would seem slow: its rate is of a part of it.
     throughout = f"min_over_time({at_work}) and {at_work.removesuffix('[{window}]')} offset {{window}}"
@@ -64,6 +65,17 @@ def throughput(slices: Slices, watch: Watch, labels: dict[str, str], *, field: s
     return rules, _events(
         counts, slow, length, Events("", "", source.metrics[0], (source.note,) if source.note else ())
     )
+
+
+def _tokens_of(source: SliSource, watch: Watch) -> str:
+    """The counter of tokens; of a histogram of answers' lengths the sum is one."""
+    metric = watch.catalog.metric(source.metrics[0])
+    return f"{metric.name}_sum" if metric.type == "histogram" else metric.name
+
+
+def _only(source: SliSource) -> dict[str, str]:
+    """Labels of the tokens that are generated, where the counter has others too."""
+    return source.events[0].match if source.events else {}
 
 
 def _events(counts: str, bad: str, length: int, of: Events) -> Events:

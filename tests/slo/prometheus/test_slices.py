@@ -42,6 +42,17 @@ def test_throughput_is_of_busy_engines() -> None:
     assert "< bool 500" in found["cliffwatch_slo:bad:rate5m"]
 
 
+@pytest.mark.parametrize(
+    ("engine", "tokens"),
+    [
+        ("tgi", "rate(tgi_request_generated_tokens_sum[10m])"),  # a histogram has no series of its bare name
+        ("sglang", 'rate(sglang:realtime_tokens_total{mode=~"decode"}[10m])'),  # other modes are of the prompt
+    ],
+)
+def test_throughput_counts_generated_tokens_alone(engine: str, tokens: str) -> None:
+    assert records(THROUGHPUT, engine=engine)["cliffwatch_slo:slice:tokens_rate"] == f"sum({tokens})"
+
+
 def test_throughput_is_refused_where_the_engine_does_not_tell_it() -> None:
     said = refused(THROUGHPUT, engine="triton")
     assert "nothing that" in said
@@ -54,7 +65,9 @@ def test_own_promql_is_summed_by_the_groups_alone(group_by: list[str]) -> None:
     found = records(own, group_by=group_by)
     by = "sum by (model_name) " if group_by else "sum"
     assert found["cliffwatch_slo:events:rate1h"] == f"{by}(rate(a[1h]))"
-    assert found["cliffwatch_slo:bad:rate1h"] == f"({by}(rate(b[1h]))) or ({by}(rate(a[1h]))) * 0"
+    assert (
+        found["cliffwatch_slo:bad:rate1h"] == f"({by}(rate(b[1h]))) and ({by}(rate(a[1h]))) or ({by}(rate(a[1h]))) * 0"
+    )
 
 
 def test_two_objectives_of_one_label_are_refused() -> None:
