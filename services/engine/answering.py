@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass
 from itertools import accumulate
@@ -34,6 +35,14 @@ def stopped_ending(text: Text, ending: Ending, stops: Seq[str]) -> Ending:
     lengths = accumulate(len(text.first(1, after=k)) for k in range(ending.tokens))
     tokens = next(k for k, length in enumerate(lengths, 1) if length >= position + len(stop))
     return Ending("stop", tokens, stop, position)
+
+
+@dataclass(frozen=True, slots=True)
+class Doom:
+    """What ends an answer early: `strike` is called once `after_tokens` of it are out."""
+
+    after_tokens: int
+    strike: Callable[[Answer], None]
 
 
 class Choice:
@@ -70,7 +79,7 @@ class Answer:
     """One request's answer, streamed or whole."""
 
     __slots__ = (
-        "cancelled", "choices", "completion_tokens", "connection", "dirty", "envelope", "job", "out",
+        "cancelled", "choices", "completion_tokens", "connection", "dirty", "doom", "envelope", "job", "out",
         "prompt_tokens", "received_s", "remaining", "roles_sent",
     )  # fmt: skip
 
@@ -86,6 +95,7 @@ class Answer:
         self.out: list[bytes] = []
         self.dirty = False
         self.cancelled = False
+        self.doom: Doom | None = None
         self.roles_sent = not job.chat
 
     def add(self, choice: Choice) -> None:
@@ -123,6 +133,7 @@ class Answer:
             if self.out:
                 self.connection.write(b"".join(self.out))
                 self.out.clear()
+            self.meet_doom()
             return
         if self.job.stream:
             if self.job.include_usage:
@@ -134,6 +145,11 @@ class Answer:
         else:
             whole = self.envelope.wire.whole(self.envelope, self._ended(), self.prompt_tokens)
             self.connection.respond(200, whole)
+
+    def meet_doom(self) -> None:
+        """End early, where that is due."""
+        if self.doom is not None and self.completion_tokens >= self.doom.after_tokens:
+            self.doom.strike(self)
 
     def _special(self, choice: Choice, frames: Frames, text: bytes, last: bool) -> bytes:
         ending = choice.ending

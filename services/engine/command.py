@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import re
+from dataclasses import replace
+from pathlib import Path
 
 import typer
 import uvloop
@@ -12,6 +14,8 @@ from cliffwatch.errors import InputError
 from cliffwatch.roofline.hardware import Dtype
 from cliffwatch.roofline.model import model_names
 from services.engine.assembly import model_length
+from services.engine.drills.drill import load_drill
+from services.engine.drills.kinds import Fault
 from services.engine.estimate import estimate_profile
 from services.engine.faces import FACES, face_named
 from services.engine.faces.face import Face
@@ -61,6 +65,8 @@ def engine(
     api_key: str = typer.Option(
         "", envvar="CLIFFWATCH_ENGINE_API_KEY", help="Bearer token that /v1 asks for.", show_envvar=True
     ),
+    drill: str = typer.Option("", metavar="FILE", help="Faults to live through: a YAML file of kinds and times."),
+    admin: bool = typer.Option(False, help="Answer /admin to clients on this machine: faults on demand."),
     *,
     options: EngineOptions,
 ) -> None:
@@ -88,7 +94,17 @@ def engine(
         version=engine_version,
         metrics_port=metrics_port,
     )
+    settings = replace(settings, drill=_drill(drill, settings.face), admin=admin)
     uvloop.run(serve(settings, lambda addresses: _announce(addresses, settings)))
+
+
+def _drill(path: str, face: Face) -> tuple[Fault, ...]:
+    """Raises InputError, also for a version that the face cannot speak."""
+    faults = load_drill(Path(path)) if path else ()
+    for index, fault in enumerate(faults):
+        if fault.next_version is not None:
+            face.spoken(fault.next_version, field=f"{path}: faults[{index}].version")
+    return faults
 
 
 def _announce(addresses: list[str], settings: Settings) -> None:

@@ -33,6 +33,7 @@ class Engine:
         self._loop = asyncio.get_running_loop()
         self._timer = Timer(self._loop, self._tick)
         self._armed_s: float | None = None
+        self._held = False
 
     def submit(self, answer: Answer) -> None:
         """Hand an answer's sequences to the engine; their tokens come to it.
@@ -57,11 +58,26 @@ class Engine:
         for choice in answer.choices:
             self.scheduler.cancel(choice.sequence)
 
+    def fail(self, answer: Answer) -> None:
+        """An answer ends before its tokens do: take its sequences out."""
+        answer.cancelled = True
+        self.observer.failed(answer)
+        for choice in answer.choices:
+            self.scheduler.cancel(choice.sequence)
+
+    def hold(self, held: bool) -> None:
+        """Stand still, with everything in its place; or go on."""
+        self._held = held
+        self._arm()
+
     def close(self) -> None:
         """Stop the clock."""
+        self._held = True  # a tick may be on its way
         self._timer.close()
 
     def _arm(self) -> None:
+        if self._held:
+            return
         due_s = self._core.next_event_s()
         if due_s == self._armed_s or due_s is None:
             return
@@ -74,6 +90,8 @@ class Engine:
 
     def _tick(self) -> None:
         self._armed_s = None
+        if self._held:
+            return
         try:
             turn = self._core.advance(self._clock.simulated_s(time.monotonic()))
             now_s = time.monotonic()

@@ -15,7 +15,7 @@ from cliffwatch.engines.catalog import Engine, Metric, version_key
 Quantity = Literal[
     # in the course of a request, each as it happens
     "lookup_tokens", "found_tokens", "prompt_tokens", "computed_tokens", "cached_tokens", "generated_tokens",
-    "reused_blocks", "missed_blocks", "preemptions", "cancelled", "ttft_s", "itl_s",
+    "reused_blocks", "missed_blocks", "preemptions", "cancelled", "failed", "turned_away", "ttft_s", "itl_s",
     # a request that a limit of the queue refuses; tags: limit
     "refused",
     # of a finished request; tags: reason, streaming

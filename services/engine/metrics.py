@@ -152,6 +152,21 @@ class Series:
         return child
 
 
+class _Process:
+    """The families of the process, which is as old as its metrics: a drill may let it start anew."""
+
+    def __init__(self) -> None:
+        self._started_s = time.time()
+        self._real = ProcessCollector(registry=None)
+
+    def collect(self) -> Iterator[Metric]:
+        """For prometheus_client."""
+        for metric in self._real.collect():
+            if metric.name == "process_start_time_seconds":
+                metric.samples = [sample._replace(value=self._started_s) for sample in metric.samples]
+            yield metric
+
+
 class Metrics:
     """A face's families, fed by what the engine observes.
 
@@ -171,7 +186,7 @@ class Metrics:
         if process:
             GCCollector(registry=self.registry)
             PlatformCollector(registry=self.registry)
-            ProcessCollector(registry=self.registry)
+            self.registry.register(_Process())
         self.registry.register(self)
 
     def observe(self, quantity: Quantity, value: float = 1.0, times: int = 1, tags: Tags = NO_TAGS) -> None:

@@ -139,6 +139,10 @@ class Observer:
         if answer.remaining:
             self._metrics.observe("cancelled", 1.0, answer.remaining)
 
+    def failed(self, answer: Answer) -> None:
+        """An answer ends in an error."""
+        self._metrics.observe("failed", 1.0, answer.remaining)
+
     def take_steps(self) -> list[StepNote]:
         """The steps since the last time, at most `KEPT_STEPS`; whoever asks takes them away."""
         taken, self._unread = list(self._unread), deque(maxlen=KEPT_STEPS)

@@ -62,6 +62,7 @@ class Scheduler:
         self.waiting = Waiting()
         self._memory = Memory(kv, window)
         self._order = count()
+        self.slowness = 1.0  # how many times as long a step takes
         self._prefilling: list[Sequence] = []
         self._decoding: list[Sequence] = []
         self._context_tokens = 0  # that the decoding sequences read
@@ -163,7 +164,7 @@ class Scheduler:
         """Of the `count` steps after a planned one that are like it (`repeats`)."""
         context = self._context_tokens + len(self._growing(step)) * np.arange(1, count + 1, dtype=np.int64)
         repeated = np.minimum(context, self.kv.repeated_blocks * BLOCK_TOKENS)
-        return self.step_time.decode_seconds(len(step.decoding), context, repeated)
+        return self.step_time.decode_seconds(len(step.decoding), context, repeated) * self.slowness
 
     def repeat(self, step: Step, count: int) -> None:
         """Complete a planned step and the next `count - 1` like it at once."""
@@ -254,7 +255,7 @@ class Scheduler:
         context = self._context_tokens
         if len(step.decoding) < len(self._decoding):
             context = sum(self._memory.reads(sequence) for sequence in step.decoding)
-        return self.step_time.seconds(
+        return self.slowness * self.step_time.seconds(
             prefill_tokens=sum(new for _, new in step.chunks),
             pairs=pairs,
             sequences=len(step.decoding),

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from cliffwatch.errors import CliffwatchError
+from services.engine import admin
 from services.engine.assembly import assemble
 from services.engine.clock import ScaledClock
 from services.engine.core import Core
+from services.engine.drills.kinds import Fault
+from services.engine.drills.process import Process, Running
 from services.engine.engine import CATCH_UP_S, Engine
 from services.engine.faces.face import Face
+from services.engine.http import Connection
 from services.engine.metrics import Metrics
 from services.engine.observing import Observer
 from services.engine.options import EngineOptions
 from services.engine.profile import Profile
 from services.engine.service import Identity, Service
-from services.engine.serving import Door, listen, serve_until_signalled
+from services.engine.serving import listen, serve_until_signalled
 from services.engine.tokenizer import BLOCK_TOKENS
 
 
@@ -38,6 +43,8 @@ class Settings:
     face: Face
     version: str
     metrics_port: int | None  # None where metrics are on the API's port
+    drill: Sequence[Fault] = ()
+    admin: bool = False
 
 
 def build_engine(settings: Settings, metrics: Metrics) -> Engine:
@@ -67,27 +74,36 @@ async def serve(settings: Settings, announce: Callable[[list[str]], None]) -> No
         UnreachableError: the address is taken.
     """
     listeners = _listeners(settings)
-    face = settings.face
-    metrics = face.metrics(settings.version, settings.model, settings.max_model_len)
+    connections: set[Connection] = set()
+    process = Process(settings.face, partial(_start, settings), settings.drill, connections)
+    try:
+        await serve_until_signalled(process.doors(listeners), announce, connections)
+    finally:
+        process.close()
+
+
+def _start(settings: Settings, process: Process, version: str | None) -> Running:
+    """A process that speaks a version; with None, the one that was asked for."""
+    face, model, version = settings.face, settings.model, version or settings.version
+    metrics = face.metrics(version, model, settings.max_model_len)
     engine = build_engine(settings, metrics)
     identity = Identity(
-        settings.model,
+        model,
         settings.max_model_len,
         settings.profile.name,
         settings.seed,
         settings.api_key,
-        settings.version,
+        version,
         settings.replica,
     )
-    routes = [face.routes(settings.version, settings.model), face.metrics_routes(settings.version, settings.model)]
-    services = [Service(identity, engine, face, metrics, served) for served in routes[: len(listeners)]]
-    doors = [
-        Door(listener, service.handle, service.refusal) for listener, service in zip(listeners, services, strict=True)
-    ]
-    try:
-        await serve_until_signalled(doors, announce)
-    finally:
-        engine.close()
+    api = {**face.routes(version, model), **(admin.ROUTES if settings.admin else {})}
+    return Running(
+        engine,
+        [
+            Service(identity, engine, face, metrics, routes, process)
+            for routes in (api, face.metrics_routes(version, model))
+        ],
+    )
 
 
 def _listeners(settings: Settings) -> list[socket.socket]:

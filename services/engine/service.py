@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from cliffwatch import __version__
-from services.engine import faults
+from services.engine import admin, faults
 from services.engine.answering import Answer, Choice, Ending, stopped_ending
 from services.engine.answers import Envelope, Wire
+from services.engine.drills.breaking import doom_of
+from services.engine.drills.conditions import Break, Refusal, befalling
 from services.engine.engine import Engine
 from services.engine.faces.face import Face, Routes
 from services.engine.faults import RequestFault
@@ -51,9 +53,15 @@ class Service:
 
     Args:
         routes: the face's, those of its API or those of its metrics.
+        drilled: who is told of faults.
+
+    Attributes:
+        refusals, breaks: what befalls requests now.
     """
 
-    def __init__(self, identity: Identity, engine: Engine, face: Face, metrics: Metrics, routes: Routes) -> None:
+    def __init__(
+        self, identity: Identity, engine: Engine, face: Face, metrics: Metrics, routes: Routes, drilled: admin.Faults
+    ) -> None:
         self.identity = identity
         self.engine = engine
         self.face = face
@@ -63,6 +71,10 @@ class Service:
         self._served_by = b"x-served-by: %b\r\n" % identity.replica.encode() if identity.replica else b""
         self._fingerprint = f"cliffwatch-{__version__}-{identity.profile}"
         self._routes = routes
+        self.drilled = drilled
+        self.refusals: tuple[Refusal, ...] = ()
+        self.breaks: tuple[Break, ...] = ()
+        self._luck = random.Random(identity.seed)  # noqa: S311
 
     def handle(self, connection: Connection, request: Request) -> None:
         """Answer one request, now or as its tokens come."""
@@ -83,7 +95,7 @@ class Service:
 
     def _route(self, connection: Connection, request: Request) -> None:
         methods = self._routes.get(request.path)
-        if request.path.startswith(self.face.guarded) and not self._authorised(request):
+        if request.path.startswith((*self.face.guarded, admin.PREFIX)) and not self._authorised(request):
             connection.respond(401, b'{"error":"Unauthorized"}')
             return
         if methods is None:
@@ -102,7 +114,7 @@ class Service:
         return scheme.lower() == "bearer" and hmac.compare_digest(given.encode("latin-1"), key.encode())
 
     def _counter(self, request: Request) -> Callable[[int, int], None] | None:
-        if request.path in self.face.uncounted:
+        if request.path in self.face.uncounted or request.path.startswith(admin.PREFIX):
             return None
         handler = request.path if request.path in self._routes else "none"
         observe = self.metrics.observe
@@ -133,6 +145,10 @@ class Service:
         self, connection: Connection, request: Request, job: Job, *, model: str = "", wire: Wire | None = None
     ) -> None:
         """Put a checked request into the engine; the answer goes out as `wire` (None: the face's own) writes it."""
+        refusal = befalling(self.refusals, self._luck)
+        if refusal is not None:
+            self.metrics.observe("turned_away")
+            raise RequestFault(refusal.status, "The engine is told to fail.")
         wire = wire or self.face.wire
         envelope = Envelope(
             answer_id=wire.answer_id(_request_id(request) or uuid.uuid4().hex[:16], chat=job.chat),
@@ -156,6 +172,10 @@ class Service:
             connection.start("text/event-stream; charset=utf-8")
         connection.on_gone = lambda: self.engine.cancel(answer)
         self.engine.submit(answer)
+        broken = befalling(self.breaks, self._luck)
+        if broken is not None:
+            answer.doom = doom_of(broken, self)
+            answer.meet_doom()
 
     def _add_choice(self, answer: Answer, index: int, prompt: list[Token], hashes: tuple[int, ...]) -> None:
         """Decide a choice's text, its length and why it ends there."""

@@ -8,7 +8,7 @@ import signal
 import socket
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from cliffwatch.errors import InputError, UnreachableError
 from services.engine.http import IDLE_S, Connection, Handler, Refusal
@@ -20,18 +20,30 @@ class Door(NamedTuple):
     listener: socket.socket
     handle: Handler
     refusal: Refusal
+    open: Callable[[], bool] = lambda: True  # whether anybody is there
 
 
-async def serve_until_signalled(doors: Sequence[Door], announce: Callable[[list[str]], None]) -> None:
-    """Serve at each door, say their addresses, and return after SIGINT or SIGTERM with every connection dropped."""
+class Nobody(asyncio.Protocol):
+    """Cuts a connection at once."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        cast("asyncio.Transport", transport).abort()
+
+
+async def serve_until_signalled(
+    doors: Sequence[Door], announce: Callable[[list[str]], None], connections: set[Connection]
+) -> None:
+    """Serve at each door, say their addresses, and return after SIGINT or SIGTERM with every connection dropped.
+
+    Args:
+        connections: all that are open, kept up to date.
+    """
     loop = asyncio.get_running_loop()
-    connections: set[Connection] = set()
-    servers = [
-        await loop.create_server(
-            partial(Connection, door.handle, door.refusal, connections), sock=door.listener, backlog=1024
-        )
-        for door in doors
-    ]
+
+    def come_in(door: Door) -> asyncio.Protocol:
+        return Connection(door.handle, door.refusal, connections) if door.open() else Nobody()
+
+    servers = [await loop.create_server(partial(come_in, door), sock=door.listener, backlog=1024) for door in doors]
     ended = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, ended.set)

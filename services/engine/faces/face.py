@@ -65,14 +65,14 @@ class Face:
         """What the catalog knows of it."""
         return engine(self.name)
 
-    def spoken(self, version: str) -> str:
+    def spoken(self, version: str, *, field: str = "--engine-version") -> str:
         """The version asked for, or the face's own for an empty one. Raises InputError for one it cannot be."""
         span = self.engine.versions
         if version and not (version_key(version) and span.in_version(version)):
             allowed = f"from {span.since}, before {span.until}"
             raise InputError(
                 f"is no version of {self.engine.title} that is known",
-                field="--engine-version", value=version, allowed=allowed,
+                field=field, value=version, allowed=allowed,
             )  # fmt: skip
         return version or self.version
 

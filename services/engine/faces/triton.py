@@ -27,7 +27,12 @@ _MS = 1e3
 SHOWS: Shows = {
     "nv_inference_request_success": takes("finished"),
     "nv_inference_request_failure": Show(
-        (Feed("cancelled", ("CANCELED",)), Feed("refused", ("REJECTED",))),
+        (
+            Feed("cancelled", ("CANCELED",)),
+            Feed("refused", ("REJECTED",)),
+            Feed("failed", ("BACKEND",)),
+            Feed("turned_away", ("OTHER",)),
+        ),
         each("CANCELED", "OTHER", "BACKEND", "REJECTED"),
     ),
     "nv_inference_count": takes("finished"),

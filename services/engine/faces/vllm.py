@@ -46,7 +46,7 @@ SHOWS: Shows = {
     ),
     "vllm:prompt_tokens_recomputed_total": ALWAYS_ZERO,
     "vllm:generation_tokens_total": takes("generated_tokens"),
-    "vllm:request_success_total": Show((Feed("finished", ("{reason}",)),), each(*REASONS)),
+    "vllm:request_success_total": Show((Feed("finished", ("{reason}",)), Feed("failed", ("error",))), each(*REASONS)),
     "vllm:admission_rejections_total": Show(
         (Feed("refused", ("{limit}",)),), each("max_num_queued_reqs", "max_num_queued_tokens"), base=("model_name",)
     ),

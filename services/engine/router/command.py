@@ -50,6 +50,7 @@ async def _serve(replicas: list[Replica], policy: str, host: str, port: int) -> 
         await serve_until_signalled(
             [Door(listener, router.handle, refusal)],
             lambda own: typer.echo(f"router: {own[0]} {policy} over {', '.join(addresses)}"),
+            set(),
         )
     finally:
         watch.cancel()

@@ -49,7 +49,7 @@ class Router:
     """Hands each request to one of `replicas`, chosen by `policy` among the healthy ones.
 
     `/health` says whether there is one, `/metrics` are the router's own (each replica has its own to be scraped);
-    everything else goes to a replica.
+    `/admin` is not passed on; everything else goes to a replica.
     """
 
     def __init__(self, replicas: list[Replica], policy: Policy) -> None:
@@ -66,6 +66,8 @@ class Router:
         elif request.path == "/health":
             healthy = any(replica.healthy for replica in self.replicas)
             connection.respond(200 if healthy else 503, b"")
+        elif request.path.startswith("/admin/"):  # the replicas' own, for those who are on their machine
+            connection.respond(404, refusal(404, "Not Found"))
         else:
             task = asyncio.get_running_loop().create_task(self._forward(connection, request))
             self._tasks.add(task)  # the loop itself holds a task only weakly
