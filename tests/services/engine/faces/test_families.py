@@ -16,6 +16,7 @@ from tests.services.engine.faces.recorded import assert_the_same, edges, parse
 TAGS = {
     "streaming": "true",
     "reason": "length",
+    "limit": "max_num_queued_reqs",
     "handler": "/v1/completions",
     "method": "POST",
     "status": "200",
