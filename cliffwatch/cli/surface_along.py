@@ -8,12 +8,11 @@ from pathlib import Path
 
 import typer
 
-from cliffwatch.records.figures import FIGURES
 from cliffwatch.surface.along import curves
 from cliffwatch.surface.bins import AUTO, FORMS
-from cliffwatch.surface.knee import Knee, find_knee
+from cliffwatch.surface.knee import find_knee
 from cliffwatch.surface.source import open_source
-from cliffwatch.units import format_seconds
+from cliffwatch.surface.words import said_knee
 
 knee_app = typer.Typer(add_completion=False)
 
@@ -42,26 +41,4 @@ def knee(
         return
     typer.echo(f"knees of {metric} along {axis}")
     for label, one in found.items():
-        typer.echo(f"  {by} {label}: {_said_knee(one, metric)}")
-
-
-def _said_knee(found: Knee, metric: str) -> str:
-    if found.too_few is not None:
-        return f"too little data to say ({found.too_few}; n {found.n})"
-    if not found.breaks:
-        return f"no knee over {found.points} points (n {found.n}): {found.phases[0]} all along"
-    places = " and ".join(written_place(each.at, each.low, each.high) for each in found.breaks)
-    levels = ", ".join(written_value(level, metric) for level in found.levels)
-    return f"at {places}: {', then '.join(found.phases)}; {levels} at the ends and knees (n {found.n})"
-
-
-def written_place(at: float, low: float, high: float) -> str:
-    """A place on an axis with its interval."""
-    at_text, low_text, high_text = (f"{value:,.0f}" if value >= 100 else f"{value:.4g}" for value in (at, low, high))
-    return f"{at_text} (95 %: {low_text} to {high_text})"
-
-
-def written_value(value: float, metric: str) -> str:
-    """A value of a metric with its unit."""
-    unit = FIGURES[metric].unit
-    return format_seconds(value) if unit == "s" else f"{value:.4g} {unit}"
+        typer.echo(f"  {by} {label}: {said_knee(one, metric)}")

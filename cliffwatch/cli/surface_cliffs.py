@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from cliffwatch.cli.surface_along import AXIS, BINS, BY, JSON, METRIC, RUN, written_value
+from cliffwatch.cli.surface_along import AXIS, BINS, BY, JSON, METRIC, RUN
 from cliffwatch.errors import ExitCode, InputError
 from cliffwatch.surface.along import curves, question_along
 from cliffwatch.surface.cause import Limits, Point, causes, why_unknown
@@ -19,6 +19,7 @@ from cliffwatch.surface.evidence import evidence
 from cliffwatch.surface.scrapes import read_engines
 from cliffwatch.surface.series import STATISTICS, series_of
 from cliffwatch.surface.source import open_source
+from cliffwatch.surface.words import written_value
 from cliffwatch.units import parse_tokens
 
 app = typer.Typer(add_completion=False)

@@ -9,14 +9,14 @@ from pathlib import Path
 import typer
 from pydantic import Field
 
-from cliffwatch.cli.surface_along import written_place
 from cliffwatch.config import ConfigModel, load_config
 from cliffwatch.errors import InputError
 from cliffwatch.surface.along import curves
 from cliffwatch.surface.bins import AUTO, FORMS
-from cliffwatch.surface.drift import Drift, KneeOfRun, Shift, fit_drift, shift
+from cliffwatch.surface.drift import Drift, KneeOfRun, fit_drift, shift
 from cliffwatch.surface.knee import find_knee
 from cliffwatch.surface.source import open_source
+from cliffwatch.surface.words import said_move, written_place
 
 app = typer.Typer(add_completion=False)
 
@@ -59,7 +59,7 @@ def drift(
     places = [written_place(knee.at, knee.low, knee.high) for knee in knees]
     typer.echo(f"knee of {metric} along {axis}, against {runs[0].run}: {places[0]}")
     for one, place, moved in zip(runs[1:], places[1:], shifts, strict=True):
-        typer.echo(f"  {one.run} (rho {one.rho:g}, g {one.g:g}): {place}, {_moved(moved)}")
+        typer.echo(f"  {one.run} (rho {one.rho:g}, g {one.g:g}): {place}, {said_move(moved)}")
     typer.echo(_why(fitted))
 
 
@@ -71,11 +71,6 @@ def _knee(path: Path, one: DriftRun, metric: str, axis: str, bins: str) -> KneeO
         raise InputError(f"nothing to compare: {why}", file=path, field="runs.run", value=str(one.run))
     first = found.breaks[0]
     return KneeOfRun(first.at, first.low, first.high, one.rho, one.g)
-
-
-def _moved(moved: Shift) -> str:
-    said = f"{moved.ratio - 1:+.0%} (95 %: {moved.low - 1:+.0%} to {moved.high - 1:+.0%})"
-    return said if moved.shown else f"{said}: no move shown"
 
 
 def _why(fitted: Drift) -> str:

@@ -59,7 +59,8 @@ class Bins:
         if self.scale == "values" or self.last is None:
             return expression
         if self.scale == "linear":
-            return f"least(floor(({expression}) / {self.step!r}), {self.last})::INTEGER"
+            bin_number = f"least(floor(({expression}) / {self.step!r}), {self.last})::INTEGER"
+            return f"CASE WHEN ({expression}) IS NOT NULL THEN {bin_number} END"  # least() passes over a null
         positive = f"({expression}) >= 1" if self.whole else f"({expression}) > 0"
         return f"CASE WHEN {positive} THEN least(floor(log2({expression}) * {self.step!r}), {self.last})::INTEGER END"
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 from scipy import optimize, stats
@@ -22,6 +23,17 @@ LEAST_RUNS = 4
 CONFIDENCE = 0.95
 _MOST_A, _MOST_B = 0.99, 20.0
 STARTS = tuple((a, b) for a in (0.1, 0.5, 0.9) for b in (0.3, 1.0, 4.0))
+
+
+class Place(Protocol):
+    """A place on an axis with its 95 % interval, such as a `Break`."""
+
+    @property
+    def at(self) -> float: ...
+    @property
+    def low(self) -> float: ...
+    @property
+    def high(self) -> float: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +85,7 @@ class Drift:
     unknown: str | None = None
 
 
-def shift(before: KneeOfRun, after: KneeOfRun) -> Shift:
+def shift(before: Place, after: Place) -> Shift:
     """The move of a knee from one run to another: intervals of both, taken as normal in ln and independent."""
     error = math.hypot(_error(before), _error(after))
     half = float(stats.norm.ppf((1 + CONFIDENCE) / 2)) * error
@@ -130,7 +142,7 @@ def _doubt(knees: Sequence[KneeOfRun], intervals: Mapping[str, tuple[float, floa
     return None
 
 
-def _error(knee: KneeOfRun) -> float:
+def _error(knee: Place) -> float:
     """Standard error of ln(place) from its 95 % interval."""
     return math.log(knee.high / knee.low) / (2 * float(stats.norm.ppf((1 + CONFIDENCE) / 2)))
 

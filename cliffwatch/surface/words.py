@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
+
+from cliffwatch.records.figures import FIGURES
+from cliffwatch.surface.drift import Shift
+from cliffwatch.surface.knee import Knee
 from cliffwatch.surface.model import Answer
 from cliffwatch.units import format_seconds, format_share, format_tokens
 
@@ -18,3 +24,39 @@ def said(answer: Answer) -> tuple[str, ...]:
     if not answer.extrapolated:
         return sentences
     return (*sentences, "outside what was measured: extrapolated, and how wide the interval must be there is not known")
+
+
+def said_knee(found: Knee, metric: str) -> str:
+    """Where the pieces of a curve meet, what they are and how high they stand there."""
+    if found.too_few is not None:
+        return f"too little data to say ({found.too_few}; n {found.n})"
+    if not found.breaks:
+        return f"no knee over {found.points} points (n {found.n}): {found.phases[0]} all along"
+    places = " and ".join(written_place(each.at, each.low, each.high) for each in found.breaks)
+    levels = ", ".join(written_value(level, metric) for level in found.levels)
+    return f"at {places}: {', then '.join(_pieces(found))}; {levels} at the ends and knees (n {found.n})"
+
+
+def _pieces(found: Knee) -> Iterator[str]:
+    """Each phase; of two alike in a row it says whether the second one is steeper."""
+    yield found.phases[0]
+    for (before, phase), (slope, steeper) in zip(pairwise(found.phases), pairwise(map(abs, found.slopes)), strict=True):
+        yield phase if phase != before else f"{phase} {'faster' if steeper > slope else 'more slowly'}"
+
+
+def written_place(at: float, low: float, high: float) -> str:
+    """A place on an axis with its interval."""
+    at_text, low_text, high_text = (f"{value:,.0f}" if value >= 100 else f"{value:.4g}" for value in (at, low, high))
+    return f"{at_text} (95 %: {low_text} to {high_text})"
+
+
+def written_value(value: float, metric: str) -> str:
+    """A value of a metric with its unit."""
+    unit = FIGURES[metric].unit
+    return format_seconds(value) if unit == "s" else f"{value:.4g} {unit}"
+
+
+def said_move(moved: Shift) -> str:
+    """How far a knee moved."""
+    said = f"{moved.ratio - 1:+.0%} (95 %: {moved.low - 1:+.0%} to {moved.high - 1:+.0%})"
+    return said if moved.shown else f"{said}: no move shown"

@@ -15,6 +15,7 @@ from cliffwatch.surface.bins import AUTO, FORMS
 from cliffwatch.surface.cells import STATISTICS
 from cliffwatch.surface.dimensions import DIMENSIONS
 from cliffwatch.surface.drill import MAX_PAGE, ORDERS
+from cliffwatch.surface.knees import AXES
 from cliffwatch.surface.model import STATISTICS as SURFACE_STATISTICS
 
 MAX_BINS = 500
@@ -110,6 +111,19 @@ class AtParameters(_Parameters):
     cached: bool | None = Field(None, description="State of the prefix cache; needed where the run has both.")
     statistic: Annotated[str, *_one_of(SURFACE_STATISTICS)] = Field("p50", description="What is asked of the metric.")
     extrapolate: bool = Field(False, description="Answer outside what was measured too: marked, with a wider interval.")
+
+
+class KneeParameters(_Parameters):
+    """Curves along an axis, of the measured phase."""
+
+    metric: Metric = Field("ttft_user_s", description="A figure of a request, as /v1/metrics lists them.")
+    axis: Annotated[str, *_one_of([AUTO, *AXES])] = Field(
+        AUTO, description="The dimension to look along; `auto` is the first that has enough points."
+    )
+
+
+class MoveParameters(KneeParameters):
+    against: str = Field(max_length=200, description="The id of the run whose knees this run's are compared with.")
 
 
 class TimelineParameters(MetricParameters):

@@ -26,3 +26,60 @@ class SurfaceAnswer(Answer):
     cells: int = Field(description="Cells that the surface is fitted to.")
     checked: int = Field(description="Cells that were held out in turn for the interval.")
     says: list[str] = Field(description="The same in sentences.")
+
+
+class BreakItem(Answer):
+    """Where a curve begins to grow in another way."""
+
+    at: float
+    low: float = Field(description="Lower end of the 95 % interval.")
+    high: float = Field(description="Upper end of it.")
+
+
+class KneeItem(Answer):
+    """One curve. Its tables have an entry a point."""
+
+    of: str = Field(description="The value of the other dimension that it is of.")
+    x: list[float] = Field(description="Where each point stands on the axis.")
+    values: list[float] = Field(description="Geometric means.")
+    lows: list[float | None] = Field(description="Lower ends of the 95 % intervals; null where no value was repeated.")
+    highs: list[float | None]
+    counts: list[int] = Field(description="Requests behind each.")
+    corners: list[tuple[float, float]] = Field(description="Where the straight pieces begin, meet and end: [x, y].")
+    breaks: list[BreakItem] = Field(description="The knees: none, one or two.")
+    says: str = Field(description="The same in words; also why nothing can be said.")
+
+
+class KneeCurves(Answer):
+    """Curves of a metric along an axis, with their knees."""
+
+    run: str
+    metric: str
+    label: str = Field(description="The metric in words.")
+    unit: str
+    axis: str
+    axis_words: str
+    by: str = Field(description="The other dimension: a curve for each of its values.")
+    by_words: str
+    curves: list[KneeItem]
+
+
+class KneeMove(Answer):
+    """How far the first knee of a curve moved."""
+
+    of: str
+    ratio: float = Field(description="Of the place in this run to that in the other one.")
+    low: float = Field(description="Lower end of the 95 % interval.")
+    high: float
+    shown: bool = Field(description="Whether the data show that it moved at all.")
+    says: str
+
+
+class KneeMoves(Answer):
+    """How far knees moved between two runs, for each curve that has one in both."""
+
+    run: str
+    against: str
+    metric: str
+    axis: str
+    moves: list[KneeMove]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+from cliffwatch.records.figures import FIGURES
 from cliffwatch.records.reader import RunReader
+from cliffwatch.surface.knees import KneeCurve, Knees, knees, moves
 from cliffwatch.surface.measured import read_cells
 from cliffwatch.surface.model import Surface
-from cliffwatch.surface.words import said
-from services.slo.parameters import AtParameters
-from services.slo.surface_models import SurfaceAnswer
+from cliffwatch.surface.words import said, said_knee, said_move
+from services.slo.parameters import AtParameters, KneeParameters, label
+from services.slo.surface_models import BreakItem, KneeCurves, KneeItem, KneeMove, KneeMoves, SurfaceAnswer
 
 
 def at(run_id: str, reader: RunReader, asked: AtParameters) -> SurfaceAnswer:
@@ -17,3 +19,46 @@ def at(run_id: str, reader: RunReader, asked: AtParameters) -> SurfaceAnswer:
     surface = Surface(read_cells(reader, asked.metric, cached=asked.cached))
     found = surface.at(asked.input_tokens, asked.batch, statistic=asked.statistic, extrapolate=asked.extrapolate)
     return SurfaceAnswer(run=run_id, says=list(said(found)), **asdict(found))
+
+
+def knees_of(reader: RunReader, asked: KneeParameters) -> Knees:
+    """The curves along an axis. Raises InputError as `knees`."""
+    return knees(reader, asked.metric, asked.axis)
+
+
+def curves_of(run_id: str, found: Knees) -> KneeCurves:
+    """Curves with their knees as an answer."""
+    return KneeCurves(
+        run=run_id,
+        metric=found.metric,
+        label=label(found.metric),
+        unit=FIGURES[found.metric].unit,
+        axis=found.axis,
+        axis_words=found.axis.replace("_", " "),
+        by=found.by,
+        by_words=found.by.replace("_", " "),
+        curves=[_curve(one, found.metric) for one in found.curves],
+    )
+
+
+def moves_between(run_id: str, against_id: str, found: Knees, against: Knees) -> KneeMoves:
+    """How far this run's knees are from the other one's."""
+    items = [
+        KneeMove(of=of, shown=moved.shown, says=said_move(moved), **asdict(moved))
+        for of, moved in moves(against, found)
+    ]
+    return KneeMoves(run=run_id, against=against_id, metric=found.metric, axis=found.axis, moves=items)
+
+
+def _curve(one: KneeCurve, metric: str) -> KneeItem:
+    return KneeItem(
+        of=one.of,
+        x=[point.x for point in one.points],
+        values=[point.value for point in one.points],
+        lows=[point.low for point in one.points],
+        highs=[point.high for point in one.points],
+        counts=[point.n for point in one.points],
+        corners=list(one.corners),
+        breaks=[BreakItem(**asdict(each)) for each in one.knee.breaks],
+        says=said_knee(one.knee, metric),
+    )

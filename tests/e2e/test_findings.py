@@ -19,7 +19,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.skipif(CHROMIUM is None, reason="chro
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("findings")
-    import_run(measured(folder / "lab.jsonl", 16), folder / "runs" / "lab", name="lab", engine="vllm")
+    for name, place in {"before": 8, "lab": 16}.items():  # the newest is shown first
+        import_run(measured(folder / f"{name}.jsonl", place), folder / "runs" / name, name=name, engine="vllm")
     yield from serve(folder / "runs")
 
 
@@ -55,3 +56,18 @@ def test_an_untried_point_is_answered_or_refused_with_its_reason(browser: Browse
     answer.get_by_role("link").click()
     expect(answer).to_contain_text("extrapolated")
     refused.page.close()
+
+
+def test_a_knee_is_drawn_and_its_move_from_another_run_told(browser: Browser, service: Server) -> None:
+    look = open_page(browser, f"{service.url}/#run=lab&metric=ttft_s")
+    card = look.page.locator("#knee-card")
+    expect(card.locator("#knee-words")).to_contain_text("flat, then growing")
+    expect(card.locator("canvas")).to_be_visible()
+    card.get_by_label("Against").select_option("before")
+    expect(card.locator("#knee-words b")).to_contain_text("from before")
+    expect(card.locator("#knee .u-series")).to_have_count(3)  # the axis and two runs
+    card.locator("#knee-axis").select_option("rate")
+    expect(card).to_contain_text("No request has the metric")  # of measurements without a clock no rate is known
+    assert look.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert look.said == []
+    look.page.close()

@@ -50,6 +50,21 @@ def test_requests_sent_together_see_each_other_and_those_of_unknown_end_count_fo
     assert (grid.n, grid.unplaced) == (2, 2)
 
 
+def test_measurements_without_a_clock_have_neither_concurrency_nor_rate() -> None:
+    """They are kept a nanosecond apart, in the order of their lines."""
+    rows = [make_row(n, intended_ns=n + 1, sent_ns=n + 1, ended_ns=n + 1 + S) for n in range(5)]
+    for name in ("concurrency", "rate"):
+        grid = heatmap(over(rows), "ttft_s", "count", columns=name)
+        assert (grid.n, grid.unplaced) == (0, 5)
+
+
+def test_an_unknown_value_is_in_no_bin_however_they_are_laid() -> None:
+    rows = [make_row(n, max_output_tokens=64, output_tokens=None if n < 2 else 50 * n) for n in range(6)]
+    for bins in ("linear:100", "log", "values"):
+        grid = heatmap(over(rows), "ttft_s", "count", rows="output_tokens", row_bins=bins)
+        assert (grid.n, grid.unplaced) == (4, 2), bins
+
+
 def test_concurrency_is_of_all_phases() -> None:
     rows = [flight(0, 0, 10, phase="warmup"), flight(1, 1, 2)]
     assert column(heatmap(over(rows), "ttft_s", "count", columns="concurrency")) == {2: 1}

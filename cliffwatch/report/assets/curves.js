@@ -5,6 +5,7 @@ cliffwatch.curves = (() => {
   const { byUnit, color, empty, format } = cliffwatch;
   const { axis, described, logSplits, marks, mount } = cliffwatch.parts;
   const TOKENS = ["p50", "p95", "p99", "met", "errors", "unsure", "rule-strong", "ink"];
+  const STEPS = 24; // of a straight piece on a logarithmic axis
   const isWide = (values) => values.length > 1 && Math.min(...values) > 0 && Math.max(...values) / Math.min(...values) >= 8;
 
   /** A whisker from low to high at each point that has an interval. */
@@ -27,9 +28,50 @@ cliffwatch.curves = (() => {
     };
   }
 
+  /** Fitted pieces, dashed: straight in the axes' own values, so curves where one of them is logarithmic. */
+  function pieces(data) {
+    return (plot) => {
+      const { ctx } = plot;
+      ctx.save();
+      ctx.lineWidth = 1.5 * devicePixelRatio;
+      ctx.setLineDash([6 * devicePixelRatio, 4 * devicePixelRatio]);
+      for (const { c, corners } of data.pieces ?? []) {
+        if (!plot.series[c + 1].show) continue;
+        ctx.strokeStyle = color(TOKENS[c % TOKENS.length]);
+        ctx.beginPath();
+        corners.slice(1).forEach(([x1, y1], at) => {
+          const [x0, y0] = corners[at];
+          for (let part = 0; part <= STEPS; part++) {
+            const [x, y] = [x0 + ((x1 - x0) * part) / STEPS, y0 + ((y1 - y0) * part) / STEPS];
+            if (y > 0) ctx.lineTo(plot.valToPos(x, "x", true), plot.valToPos(y, "y", true));
+          }
+        });
+        ctx.stroke();
+      }
+      ctx.restore();
+    };
+  }
+
+  /** The intervals of breaks, shaded over the whole height. */
+  function breaks(data) {
+    return (plot) => {
+      const { ctx, bbox } = plot;
+      ctx.save();
+      for (const { c, low, high } of data.breaks ?? []) {
+        if (!plot.series[c + 1].show) continue;
+        const [from, to] = [low, high].map((x) => plot.valToPos(x, "x", true));
+        ctx.globalAlpha = 0.16;
+        ctx.fillStyle = color(TOKENS[c % TOKENS.length]);
+        ctx.fillRect(from, bbox.top, Math.max(1, to - from), bbox.height);
+      }
+      ctx.restore();
+    };
+  }
+
   /**
    * data: {label, x: [number a row], xLabels: [text], xLabel, columns: [text], cells[r][c]: {value, n, few, low, high},
-   *   unit, yLabel, marks?: [{at, label}], extra?: [{label, x: [..], y: [..]}] (fitted lines), height?}
+   *   unit, yLabel, pieces?: [{c, corners: [[x, y]]}] (straight pieces through column c's points),
+   *   breaks?: [{c, at, low, high, label}] (where two of them meet, and its interval), height?}
    */
   function curves(element, data) {
     const known = data.cells.flatMap((line) => line.flatMap((cell) => [cell.value, cell.low, cell.high])).filter((value) => value > 0);
@@ -56,7 +98,7 @@ cliffwatch.curves = (() => {
         axis(data.yLabel, written, { size: 62, ...(logY && { splits: logSplits }) }),
       ],
       cursor: { drag: { x: false, y: false } },
-      hooks: { draw: [whiskers(data), marks(data.marks ?? [], "x")] },
+      hooks: { drawClear: [breaks(data)], draw: [whiskers(data), pieces(data), marks(data.breaks ?? [], "x")] },
     }, [data.x, ...data.columns.map((_name, c) => data.cells.map((line) => line[c].value))]);
   }
 

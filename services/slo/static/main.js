@@ -9,6 +9,7 @@ import { showEngine } from "./engine.js";
 import { showFacts } from "./facts.js";
 import { pulse, showHead } from "./head.js";
 import { showHeatmap, watchHeatmap } from "./heatmap.js";
+import { refuseKnee, showKnee, watchKnee } from "./knee.js";
 import { showOutcomes } from "./outcomes.js";
 import * as place from "./place.js";
 import { noRuns, showRuns } from "./runs.js";
@@ -52,8 +53,8 @@ async function showAll(isCurrent) {
   if (!id) return message(noRuns());
   if (!known && list.runs.length === list.total) return message(noSuchRun(id));
   if (known?.state === "damaged") return message([node("h1", {}, `${id} is damaged`), node("p", {}, known.problem)]);
-  const [run, attainment, heatmap, timeline, outcomes, engine, cell, cached, findings, untried] = await Promise.all([
-    api.detail(id), tried(api.attainment(id)), tried(grid(here)), tried(api.timeline(id, metric)), tried(api.outcomes(id)), tried(api.engine(id)), tried(cellOf(here)), tried(cachedOf(here)), tried(findingsOf(here)), tried(untriedOf(here)),
+  const [run, attainment, heatmap, timeline, outcomes, engine, cell, cached, findings, untried, knee] = await Promise.all([
+    api.detail(id), tried(api.attainment(id)), tried(grid(here)), tried(api.timeline(id, metric)), tried(api.outcomes(id)), tried(api.engine(id)), tried(cellOf(here)), tried(cachedOf(here)), tried(findingsOf(here)), tried(untriedOf(here)), tried(kneeOf(here, known)),
   ]);
   if (!isCurrent()) return false;
   message(null);
@@ -66,6 +67,7 @@ async function showAll(isCurrent) {
   part("cell", cell, (answer) => showCell(answer, heatmap.answer));
   part("cached-words", cached, showCached);
   untried.error ? refuseUntried(untried.error) : showUntried(untried.answer);
+  knee.error ? refuseKnee(`${knee.error.problem.field ?? ""} ${knee.error.problem.detail}`) : showKnee(knee.answer, list.runs, id);
   part("timeline", timeline, (answer) => showTimeline(answer, objectives.filter((one) => !one.input_tokens).map((one) => one.threshold_s)));
   part("outcomes", outcomes, showOutcomes);
   part("engine", engine, showEngine);
@@ -103,6 +105,15 @@ async function untriedOf({ run: id, metric, statistic, at_tokens: tokens, at_bat
   if (!tokens || !/_s$/.test(metric)) return null;
   const chosen = /^p\d|^mean$/.test(statistic) ? statistic : "p50";
   return api.untried(id, { metric, statistic: chosen, input_tokens: tokens, batch, ...(cached && { cached }), ...(far && { extrapolate: true }) });
+}
+
+/** The knees of a run that is over, and those of the run it is compared with; null of one that is going on. */
+async function kneeOf({ run: id, metric, knee_axis: axis, against }, known) {
+  if (known?.state === "running") return null;
+  const knees = await api.knees(id, { metric, axis });
+  if (!against) return { knees, against: null, moves: null };
+  const [other, moves] = await Promise.all([api.knees(against, { metric, axis: knees.axis }), api.kneeMoves(id, { metric, axis: knees.axis, against })]);
+  return { knees, against: other, moves };
 }
 
 /** The requests of the cell that is open; null where none is. */
@@ -186,6 +197,7 @@ function start() {
   watchCell();
   watchCached();
   watchUntried();
+  watchKnee();
   for (const id of ["metric", "statistic", "threshold"]) byId(id).addEventListener("change", (event) => place.go({ [id]: event.target.value }));
   for (const [id, other] of [["rows", "columns"], ["columns", "rows"]]) byId(id).addEventListener("change", (event) => side(id, other, event.target.value));
   byId("skip").addEventListener("click", (event) => { event.preventDefault(); byId("content").focus(); });

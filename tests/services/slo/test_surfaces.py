@@ -1,4 +1,4 @@
-"""The API of surfaces: untried points of imported measurements."""
+"""The API of surfaces: untried points, knees and their moves, of imported measurements."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from cliffwatch.records.importing import import_run
+from tests.cli.test_surface_along import measured
 
 
 @pytest.fixture
@@ -53,3 +54,22 @@ def test_refusals_name_field_and_what_is_allowed(client: TestClient, run: str) -
     }.items():
         assert ask(client, run, 422, **asked)["field"] == field
     assert ask(client, "/v1/runs/none/surface/at", 404, input_tokens=4096)["title"] == "Unknown run"
+
+
+def test_knees_and_how_far_they_moved(client: TestClient, root: Path, tmp_path: Path) -> None:
+    for name, place in {"before": 16, "after": 8}.items():
+        import_run(measured(tmp_path / f"{name}.jsonl", place, seed=place), root / name, name=name, engine="vllm")
+    found = ask(client, "/v1/runs/after/knees", 200, metric="ttft_s")
+    assert (found["axis"], found["by"], found["unit"]) == ("batch", "input_tokens", "s")
+    (curve,) = [one for one in found["curves"] if one["of"] == "1k"]
+    (knee,) = curve["breaks"]
+    assert knee["low"] <= 8 <= knee["high"]
+    assert curve["counts"] == [6] * 10
+    assert [x for x, _ in curve["corners"]] == [1, knee["at"], 64]
+    assert curve["says"].startswith("at ") and "flat, then growing" in curve["says"]
+    told = ask(client, "/v1/runs/after/knees/moves", 200, metric="ttft_s", against="before")
+    assert (told["against"], told["axis"], len(told["moves"])) == ("before", "batch", 8)
+    assert all(one["low"] <= one["ratio"] <= one["high"] < 1 and one["shown"] for one in told["moves"])
+    assert ask(client, "/v1/runs/after/knees", 422, axis="cache")["field"] == "axis"
+    assert ask(client, "/v1/runs/after/knees/moves", 404, against="none")["title"] == "Unknown run"
+    assert ask(client, "/v1/runs/after/knees/moves", 422)["field"] == "against"
