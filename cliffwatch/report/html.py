@@ -20,9 +20,11 @@ from cliffwatch.report.plots import (
     Cached,
     Distribution,
     Heatmap,
+    KneePlot,
     Timeline,
     cached,
     distribution,
+    knee,
     latency_heatmap,
     mostly_known,
     timeline,
@@ -48,6 +50,7 @@ PLOTTED = {
 DISTRIBUTIONS = ("ttft", "itl")
 TIMELINES = ("ttft", "e2e")
 HEATMAPS = (("ttft", "p95"), ("ttft", "p50"), ("itl", "p95"), ("e2e", "p95"))
+KNEES = ("ttft", "itl")
 TOKENS = {"ttft": "p50", "itl": "p99"}
 
 
@@ -66,6 +69,7 @@ def render(reader: RunReader, report: Report, *, phase: Phase | None = Phase.MEA
             for key, statistic in HEATMAPS
         }
         states = cached(connection, figures["ttft"][1], phase)
+        knees = {key: found for key in KNEES if (found := knee(connection, *figures[key])) is not None}
     if not mostly_known(heatmaps["ttft-p95"]):  # the first one is shown; medians need fewer requests
         heatmaps = {"ttft-p50": heatmaps["ttft-p50"]} | heatmaps
     template = _environment().get_template("template.html.j2")
@@ -75,7 +79,10 @@ def render(reader: RunReader, report: Report, *, phase: Phase | None = Phase.MEA
         timelines=timelines,
         heatmaps=heatmaps,
         cached=states,
-        plots=_plots(objectives, distributions, timelines, heatmaps) | ({"cached": _curves(states)} if states else {}),
+        knees=knees,
+        plots=_plots(objectives, distributions, timelines, heatmaps)
+        | {f"knee-{key}": _knee(one) for key, one in knees.items()}
+        | ({"cached": _curves(states)} if states else {}),
         assets={name: _asset(name) for name in EMBEDDED},
         version=__version__,
     )
@@ -237,4 +244,20 @@ def _curves(one: Cached) -> dict[str, Any]:
         "cells": [[asdict(cell) for cell in line] for line in one.cells],
         "unit": "s",
         "yLabel": "TTFT",
+    }
+
+
+def _knee(one: KneePlot) -> dict[str, Any]:
+    return {
+        "kind": "curves",
+        "label": f"{one.label} along {one.axis}, with straight pieces through it",
+        "x": one.x,
+        "xLabels": [f"{x:.4g}" for x in one.x],
+        "xLabel": one.axis,
+        "columns": [one.label],
+        "cells": [[asdict(cell)] for cell in one.cells],
+        "pieces": [{"c": 0, "corners": one.corners}],
+        "breaks": [{"c": 0, "label": f"{each.at:.3g}", **asdict(each)} for each in one.breaks],
+        "unit": "s",
+        "yLabel": one.label,
     }

@@ -23,6 +23,7 @@ RESAMPLES = 200
 CONFIDENCE = 0.95
 ALARM = 0.01  # curves without a break that are given one, at most
 DRAWS = 500
+MANY = 2_000  # values of a point whose mean is as good as normal
 TOLERANCE = 0.02  # a misfit that small is not worth a break, however little the values scatter
 LEAST_BEND = 0.5  # a slope is another one when it differs by that share of the steeper of the two
 
@@ -190,7 +191,7 @@ def _intervals(
     The values of each point are drawn anew, and what the pieces do not explain is added with a random sign (a wild
     bootstrap): points with one value have no scatter of their own, and straight pieces are seldom the whole truth.
     """
-    drawn = np.stack([generator.choice(each, (RESAMPLES, each.size)).mean(axis=1) for each in logs])
+    drawn = np.stack([_means(each, generator) for each in logs])
     scatter = drawn - np.log(y)[:, None]
     scale = [math.sqrt(each.size / (each.size - 1)) if each.size > 1 else 1.0 for each in logs]
     fitted = _curve(fits, y, breaks)
@@ -206,6 +207,14 @@ def _intervals(
         Break(at, fits.next_place(min(at, float(lower)), -1), fits.next_place(max(at, float(upper)), 1))
         for at, lower, upper in zip(breaks, low, high, strict=True)
     )
+
+
+def _means(values: Array, generator: np.random.Generator) -> Array:
+    """Means of values drawn anew. Those of many are normal, and drawing them all would take memory for each draw."""
+    if values.size > MANY:
+        return generator.normal(values.mean(), values.std() / math.sqrt(values.size), RESAMPLES)
+    means: Array = generator.choice(values, (RESAMPLES, values.size)).mean(axis=1)
+    return means
 
 
 def _curve(fits: _Fits, y: Array, breaks: tuple[float, ...]) -> Array:

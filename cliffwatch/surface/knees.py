@@ -56,6 +56,14 @@ class Knees:
     by: str
     curves: tuple[KneeCurve, ...]
 
+    @property
+    def surest(self) -> KneeCurve | None:
+        """The curve whose first knee has the narrowest interval; without a knee the first that has enough points."""
+        sharp = [one for one in self.curves if one.knee.breaks]
+        if sharp:
+            return min(sharp, key=lambda one: one.knee.breaks[0].high / max(one.knee.breaks[0].low, 1e-9))
+        return next((one for one in self.curves if one.corners), None)
+
 
 def knees(source: Source, metric: str, axis: str = AUTO) -> Knees:
     """The curves along an axis; `auto` is the first of `AXES` that has enough points on some curve.

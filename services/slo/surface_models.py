@@ -62,6 +62,7 @@ class KneeCurves(Answer):
     by: str = Field(description="The other dimension: a curve for each of its values.")
     by_words: str
     curves: list[KneeItem]
+    surest: str | None = Field(description="The curve to look at first: that of the surest knee; null without one.")
 
 
 class KneeMove(Answer):

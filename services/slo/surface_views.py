@@ -38,6 +38,7 @@ def curves_of(run_id: str, found: Knees) -> KneeCurves:
         by=found.by,
         by_words=found.by.replace("_", " "),
         curves=[_curve(one, found.metric) for one in found.curves],
+        surest=None if found.surest is None else found.surest.of,
     )
 
 

@@ -36,6 +36,12 @@ def test_points_and_corners(found: Knees) -> None:
     assert first.value / first.low == pytest.approx(first.high / first.value)
 
 
+def test_the_surest_curve_has_the_narrowest_interval(found: Knees) -> None:
+    widths = {one.of: one.knee.breaks[0].high / one.knee.breaks[0].low for one in found.curves}
+    assert found.surest is not None and found.surest.of == min(widths, key=lambda of: widths[of])
+    assert Knees("ttft_s", "batch", "input_tokens", ()).surest is None
+
+
 def test_the_first_axis_that_varies_is_taken(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text(

@@ -20,9 +20,8 @@ export function showKnee(answer, runs, id) {
   chosen.hidden = chosen.previousElementSibling.hidden = curves.length < 2;
   show(byId("knee-by"), by);
   show(chosen, curves.map((one) => node("option", { value: one.of, "data-key": one.of }, one.of)));
-  const best = curves.find((one) => one.breaks.length) ?? curves.find((one) => one.corners.length) ?? curves[0];
-  chosen.value = curves.some((one) => one.of === place.read().knee_of) ? place.read().knee_of : best?.of ?? "";
-  if (!best) return refuseKnee("No request has the metric.");
+  if (!curves.length) return refuseKnee("No request has the metric.");
+  chosen.value = curves.some((one) => one.of === place.read().knee_of) ? place.read().knee_of : answer.knees.surest ?? curves[0].of;
   draw(chosen.value);
 }
 
