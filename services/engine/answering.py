@@ -70,6 +70,15 @@ class Choice:
         self.frames: Frames | None = None
         sequence.tag = self
 
+    def next_text(self, tokens: int) -> bytes:
+        """The text of the next so many tokens."""
+        text = ENCODED[self.position]
+        for _ in range(tokens - 1):
+            self.position = (self.position + self.stride) % COUNT
+            text += ENCODED[self.position]
+        self.position = (self.position + self.stride) % COUNT
+        return text
+
     def whole_text(self) -> str:
         """The text, cut where a stop string says so."""
         return self.text.first(self.ending.tokens)[: self.ending.characters]
@@ -105,11 +114,11 @@ class Answer:
         self.choices.append(choice)
         self.remaining += 1
 
-    def token(self, choice: Choice) -> bool:
-        """One more token of a choice; its bytes wait for `flush`. Says whether it was the choice's last."""
-        choice.sent += 1
+    def take(self, choice: Choice, tokens: int) -> bool:
+        """Some more tokens of a choice; their bytes wait for `flush`. Says whether the choice's last is among them."""
+        choice.sent += tokens
         last = choice.sent >= choice.ending.tokens
-        self.completion_tokens += 1
+        self.completion_tokens += tokens
         if last:
             self.remaining -= 1
         frames = choice.frames
@@ -118,8 +127,7 @@ class Answer:
         if not self.roles_sent:
             self.roles_sent = True
             self.out += [self.envelope.wire.role_frame(self.envelope, other.index) for other in self.choices]
-        text = ENCODED[choice.position]
-        choice.position = (choice.position + choice.stride) % COUNT
+        text = choice.next_text(tokens)
         if last or self.job.continuous_usage or choice.ending.characters is not None:
             self.out.append(self._special(choice, frames, text, last))
         else:

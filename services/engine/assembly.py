@@ -8,18 +8,24 @@ from services.engine.memory import Window
 from services.engine.options import EngineOptions
 from services.engine.profile import Profile
 from services.engine.scheduler import Limits, Scheduler
+from services.engine.speculation import Speculation
 from services.engine.step_time import StepTime
 from services.engine.tokenizer import BLOCK_TOKENS
 
 
-def assemble(profile: Profile, options: EngineOptions) -> Scheduler:
-    """An idle scheduler. Raises InputError where the profile cannot do what is asked."""
+def assemble(profile: Profile, options: EngineOptions, *, seed: int = 0) -> Scheduler:
+    """An idle scheduler; `seed` is of what it draws. Raises InputError where the profile cannot do what is asked."""
     model_length(profile, options)
     kv = KvCache(
         profile.limits.kv_cache_tokens // BLOCK_TOKENS, sharing=options.prefix_caching, eviction=options.eviction
     )
     window = Window(options.sliding_window, options.attention_sinks) if options.sliding_window else None
-    return Scheduler(_limits(profile, options), kv, _step_time(profile, options), window=window)
+    speculation = None
+    if options.draft_acceptance_rate is not None:
+        speculation = Speculation(options.num_speculative_tokens, options.draft_acceptance_rate, seed)
+    return Scheduler(
+        _limits(profile, options), kv, _step_time(profile, options), window=window, speculation=speculation
+    )
 
 
 def adjust(scheduler: Scheduler, profile: Profile, options: EngineOptions) -> None:
@@ -40,8 +46,14 @@ def model_length(profile: Profile, options: EngineOptions) -> int:
 
 
 def _limits(profile: Profile, options: EngineOptions) -> Limits:
+    token_budget = options.max_num_batched_tokens or profile.limits.token_budget
+    if token_budget <= options.num_speculative_tokens:
+        raise InputError(
+            "a step has no room for a draft and its last token", field="--max-num-batched-tokens", value=token_budget,
+            allowed=f"above {options.num_speculative_tokens}, the tokens of a draft",
+        )  # fmt: skip
     return Limits(
-        token_budget=options.max_num_batched_tokens or profile.limits.token_budget,
+        token_budget=token_budget,
         max_sequences=options.max_num_seqs or profile.limits.max_num_seqs,
         chunked_prefill=options.chunked_prefill,
         by_priority=options.scheduling_policy == "priority",

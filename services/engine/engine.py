@@ -105,7 +105,8 @@ class Engine:
     def _deliver(self, emitted: list[Sequence], now_s: float) -> None:
         dirty: list[Answer] = []
         gaps: dict[float, int] = {}
-        first_tokens = prefilled_tokens = 0
+        bursts: dict[int, int] = {}
+        tokens = prefilled_tokens = 0
         for sequence in emitted:
             choice: Choice = sequence.tag
             answer = choice.answer
@@ -114,17 +115,20 @@ class Engine:
             if choice.first_s:
                 gap_s = now_s - choice.last_s
                 gaps[gap_s] = gaps.get(gap_s, 0) + 1
+                bursts[sequence.burst] = bursts.get(sequence.burst, 0) + 1
             else:
                 choice.first_s = now_s
-                first_tokens += 1
                 prefilled_tokens += sequence.prompt_tokens
                 self.observer.first_token(choice)
             choice.last_s = now_s
-            if answer.token(choice):
+            tokens += sequence.burst
+            if answer.take(choice, sequence.burst):
                 self.observer.finished(choice)
             if not answer.dirty:
                 answer.dirty = True
                 dirty.append(answer)
-        self.observer.delivered(first_tokens, prefilled_tokens, gaps, now_s)
+        self.observer.delivered(tokens, prefilled_tokens, gaps, now_s)
+        if self.scheduler.speculation is not None and bursts:
+            self.observer.speculated(bursts)
         for answer in dirty:
             answer.flush()

@@ -16,6 +16,8 @@ Quantity = Literal[
     # in the course of a request, each as it happens
     "lookup_tokens", "found_tokens", "prompt_tokens", "computed_tokens", "cached_tokens", "generated_tokens",
     "reused_blocks", "missed_blocks", "preemptions", "cancelled", "failed", "turned_away", "ttft_s", "itl_s",
+    # speculative decoding; accepted_at has the tag position
+    "drafts", "draft_tokens", "accepted_tokens", "accepted_at",
     # a request that a limit of the queue refuses; tags: limit
     "refused",
     # of a finished request; tags: reason, streaming
@@ -58,12 +60,14 @@ class Show:
         preset: label values of series that are there from the start; one without labels always is.
         base: which of the face's labels it carries; None is all of them.
         own: its own labels where they are not those of the catalog.
+        late: whether it appears with its first observation only.
     """
 
     feeds: tuple[Feed, ...] = ()
     preset: tuple[tuple[str, ...], ...] = ()
     base: tuple[str, ...] | None = None
     own: tuple[str, ...] | None = None
+    late: bool = False
 
 
 Shows = Mapping[str, Show]
@@ -113,7 +117,7 @@ def families(
                 edges=edges if metric.type == "histogram" else (),
                 feeds=show.feeds,
                 preset=show.preset,
-                late=late,
+                late=late or show.late,
             )
         )
     return tuple(found)

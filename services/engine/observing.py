@@ -99,9 +99,8 @@ class Observer:
         observe("computed_tokens", sequence.prompt_tokens - sequence.cached_tokens)
         observe("cached_tokens", sequence.cached_tokens)
 
-    def delivered(self, first_tokens: int, prefilled_tokens: int, gaps: dict[float, int], now_s: float) -> None:
+    def delivered(self, tokens: int, prefilled_tokens: int, gaps: dict[float, int], now_s: float) -> None:
         """A step's tokens are handed out; sequences that moved together share one gap."""
-        tokens = first_tokens + sum(gaps.values())
         observe = self._metrics.observe
         for gap_s, times in gaps.items():
             observe("itl_s", gap_s, times)
@@ -111,6 +110,20 @@ class Observer:
         if not self._count % RATE_STEPS:
             self._tokens_per_s = self._rate_tokens / (now_s - self._rate_since_s) if self._rate_since_s else 0.0
             self._rate_tokens, self._rate_since_s = 0, now_s
+
+    def speculated(self, bursts: dict[int, int]) -> None:
+        """What drafts brought: tokens that a sequence got, to how many sequences. Of a draft's tokens those count as
+        accepted that were handed out.
+        """
+        speculation, observe = self._scheduler.speculation, self._metrics.observe
+        drafted = speculation.tokens if speculation else 0
+        drafts = sum(bursts.values())
+        observe("drafts", drafts)
+        observe("draft_tokens", drafts * drafted)
+        observe("accepted_tokens", sum((burst - 1) * times for burst, times in bursts.items()))
+        for position in range(drafted):
+            accepted = sum(times for burst, times in bursts.items() if burst > position + 1)
+            observe("accepted_at", accepted, tags={"position": str(position)})
 
     def finished(self, choice: Choice) -> None:
         """A request is finished; one answer of several counts by itself."""

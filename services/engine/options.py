@@ -15,7 +15,7 @@ from pydantic.fields import FieldInfo
 
 from cliffwatch.config import ConfigModel, check_config
 from cliffwatch.errors import InputError
-from cliffwatch.units import TokenCount
+from cliffwatch.units import Share, TokenCount
 from services.engine.eviction import EvictionName
 
 
@@ -56,6 +56,12 @@ class EngineOptions(ConfigModel):
     attention_sinks: int = _option(
         0, "First tokens that attention reads besides --sliding-window (streaming attention).", ge=0
     )
+    num_speculative_tokens: int = _option(
+        0, "Tokens drafted for each sequence and step (speculative decoding); 0 drafts none.", ge=0, le=64
+    )
+    draft_acceptance_rate: Share | None = _option(
+        None, "Chance that a drafted token is accepted, if those before it were (such as 70%)."
+    )
     enforce_eager: bool = _option(False, "No CUDA graphs: the host launches every kernel.", live=True)
 
     @model_validator(mode="after")
@@ -65,6 +71,11 @@ class EngineOptions(ConfigModel):
             raise ValueError("attention sinks are beside a window; allowed: with a sliding window")
         if self.sliding_window is not None and self.prefix_caching:
             raise ValueError("prompts share no cache of which windows give back parts; allowed: no prefix caching")
+        if bool(self.num_speculative_tokens) != (self.draft_acceptance_rate is not None):
+            raise ValueError(
+                "drafts need their length and their acceptance rate; allowed: both num_speculative_tokens above 0 and "
+                "draft_acceptance_rate, or neither"
+            )
         return self
 
     def changed(self, changes: dict[str, Any]) -> EngineOptions:

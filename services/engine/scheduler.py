@@ -14,9 +14,10 @@ from itertools import count
 
 import numpy as np
 
-from services.engine.kv_cache import KvCache
+from services.engine.kv_cache import KvCache, blocks_for
 from services.engine.memory import Memory, Window
 from services.engine.sequence import Sequence
+from services.engine.speculation import Speculation
 from services.engine.step_time import Seconds, StepTime
 from services.engine.tokenizer import BLOCK_TOKENS
 from services.engine.waiting import Waiting
@@ -55,10 +56,20 @@ class Step:
 class Scheduler:
     """The engine's queue, batch and cache."""
 
-    def __init__(self, limits: Limits, kv: KvCache, step_time: StepTime, *, window: Window | None = None) -> None:
+    def __init__(
+        self,
+        limits: Limits,
+        kv: KvCache,
+        step_time: StepTime,
+        *,
+        window: Window | None = None,
+        speculation: Speculation | None = None,
+    ) -> None:
         self.limits = limits
         self.kv = kv
         self.step_time = step_time
+        self.speculation = speculation
+        self._width = 1 + (speculation.tokens if speculation else 0)  # tokens that a decoding sequence computes a step
         self.waiting = Waiting()
         self._memory = Memory(kv, window)
         self._order = count()
@@ -112,32 +123,37 @@ class Scheduler:
         step = Step([], preempted=preempted)
         budget = self.limits.token_budget
         if self.limits.chunked_prefill:
-            step.decoding = self._decoding[:budget]
-            budget -= len(step.decoding)
+            step.decoding = self._decoding[: budget // self._width]
+            budget -= len(step.decoding) * self._width
         for sequence in self._prefilling:
             budget = self._chunk(step, sequence, budget)
         if not preempted:
             self._take_in(step, budget)
         if not step.chunks and not step.decoding:
-            step.decoding = self._decoding[: self.limits.token_budget]
+            step.decoding = self._decoding[: budget // self._width]
         step.duration_s = self._duration(step)
         return step
 
     def complete(self, step: Step) -> list[Sequence]:
         """End a planned step; returns the sequences that got a token, prompts first, cancelled ones left out."""
         emitted = [sequence for sequence, new in step.chunks if not sequence.done and self._prefilled(sequence, new)]
-        finished, reach_tokens = False, self._memory.reach_tokens
+        finished, reach_tokens, speculation = False, self._memory.reach_tokens, self.speculation
         for sequence in step.decoding:
             if sequence.done:
                 continue
-            sequence.computed += 1
-            sequence.generated += 1
-            if sequence.computed <= reach_tokens:
-                self._context_tokens += 1
-            if sequence.room:
-                sequence.room -= 1
+            new = 1
+            if speculation is not None:
+                new = sequence.burst = min(1 + speculation.draw(), sequence.max_tokens - sequence.generated)
+            if sequence.computed + new <= reach_tokens:
+                self._context_tokens += new
             else:
-                self._memory.grow(sequence, 1)
+                self._context_tokens += max(0, reach_tokens - sequence.computed)
+            sequence.computed += new
+            sequence.generated += new
+            if sequence.room >= new:
+                sequence.room -= new
+            else:
+                self._memory.grow(sequence, new)
             finished = finished or sequence.generated >= sequence.max_tokens
             emitted.append(sequence)
         if finished:
@@ -151,6 +167,8 @@ class Scheduler:
         What waits goes on waiting: in such a step there was no place for it, and none becomes free.
         """
         if step.chunks or step.preempted or len(step.decoding) < len(self._decoding) or not step.decoding:
+            return 0
+        if self.speculation is not None:
             return 0
         count = min(sequence.max_tokens - sequence.generated for sequence in step.decoding) - 1
         if self._memory.window:
@@ -188,6 +206,7 @@ class Scheduler:
         self._prefilling.remove(sequence)
         self._memory.prefilled(sequence)
         sequence.generated += 1
+        sequence.burst = 1
         if sequence.generated >= sequence.max_tokens:
             sequence.done = True
             self._memory.release(sequence)
@@ -210,14 +229,15 @@ class Scheduler:
     def _take_in(self, step: Step, budget: int) -> None:
         """Start prompts that wait, as long as there are budget, places and room in the cache.
 
-        Every decoding sequence may need one more block at the end of this step, so that many stay free.
+        Every decoding sequence may grow at the end of this step, so as many blocks stay free.
         """
+        spare = len(self._decoding) * blocks_for(self._width)
         while budget > 0 and self.waiting and self.running < self.limits.max_sequences:
             sequence = self.waiting.first
             if not self.limits.chunked_prefill and step.chunks and self._memory.new_tokens(sequence) > budget:
                 break
             chunk_tokens = self.limits.token_budget if self.limits.chunked_prefill else sequence.known_tokens
-            if not self._memory.admit(sequence, chunk_tokens=chunk_tokens, spare=len(self._decoding)):
+            if not self._memory.admit(sequence, chunk_tokens=chunk_tokens, spare=spare):
                 break
             self._prefilling.append(self.waiting.take())
             step.admitted.append(sequence)
@@ -234,9 +254,9 @@ class Scheduler:
     def _make_room_for_growth(self) -> list[Sequence]:
         """Preempt the last by rank until those that need a new block this step can have one."""
         preempted: list[Sequence] = []
-        if self.kv.free_blocks >= len(self._decoding):
+        if self.kv.free_blocks >= len(self._decoding) * blocks_for(self._width):
             return preempted
-        while sum(self._memory.blocks_to_grow(each, 1) for each in self._decoding) > self.kv.free_blocks:
+        while sum(self._growth_blocks(sequence) for sequence in self._decoding) > self.kv.free_blocks:
             victim = max(self._prefilling + self._decoding, key=lambda sequence: sequence.rank)
             if victim in self._prefilling:
                 self._prefilling.remove(victim)
@@ -250,6 +270,10 @@ class Scheduler:
             preempted.append(victim)
         return preempted
 
+    def _growth_blocks(self, sequence: Sequence) -> int:
+        """Blocks that a decoding sequence may need for the tokens of this step."""
+        return self._memory.blocks_to_grow(sequence, min(self._width, sequence.max_tokens - sequence.generated))
+
     def _duration(self, step: Step) -> float:
         pairs = sum(self._memory.pairs(sequence.computed, new) for sequence, new in step.chunks)
         context = self._context_tokens
@@ -258,7 +282,7 @@ class Scheduler:
         return self.slowness * self.step_time.seconds(
             prefill_tokens=sum(new for _, new in step.chunks),
             pairs=pairs,
-            sequences=len(step.decoding),
+            sequences=len(step.decoding) * self._width,
             context_tokens=context,
             repeated_tokens=min(context, self.kv.repeated_blocks * BLOCK_TOKENS),
         )

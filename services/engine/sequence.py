@@ -10,6 +10,7 @@ class Sequence:
     """One prompt and its answer on the way through the engine; `tag` belongs to the caller."""
 
     __slots__ = (
+        "burst",
         "cached_tokens",
         "computed",
         "done",
@@ -37,6 +38,7 @@ class Sequence:
         self.rank = (0, 0)  # whose turn it is, lower is sooner; the scheduler gives it
         self.computed = 0  # tokens whose keys and values are in the cache
         self.generated = 0
+        self.burst = 1  # tokens that its latest step brought
         self.cached_tokens = 0  # of the prompt, found in the prefix cache when it was first scheduled
         self.preemptions = 0
         self.private = 0  # blocks held alone

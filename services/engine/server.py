@@ -50,7 +50,7 @@ class Settings:
 def build_engine(settings: Settings, metrics: Metrics) -> Engine:
     """The engine of these settings, on the running event loop."""
     profile = settings.profile
-    scheduler = assemble(profile, settings.options)
+    scheduler = assemble(profile, settings.options, seed=settings.seed)
     kv = scheduler.kv
     core = Core(scheduler, profile.intake, max_lag_s=CATCH_UP_S * settings.speed)
     config = {

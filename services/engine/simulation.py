@@ -49,13 +49,14 @@ class Mean:
 class _Flight:
     """A request in the engine: what was planned, and when its prompts' tokens came (simulated seconds)."""
 
-    __slots__ = ("due_s", "firsts_s", "itls_s", "last_s", "left", "plan", "sequences", "user")
+    __slots__ = ("chunks", "due_s", "firsts_s", "itls_s", "last_s", "left", "plan", "sequences", "user")
 
     def __init__(self, plan: PlannedRequest, due_s: float, user: int | None) -> None:
         self.plan = plan
         self.due_s = due_s
         self.user = user
         self.left = plan.batch
+        self.chunks = plan.output_tokens * plan.batch  # fewer than tokens where some come together
         self.firsts_s = [0.0] * plan.batch
         self.itls_s: list[float] = []
         self.last_s = 0.0
@@ -98,7 +99,7 @@ class Simulation:
         self, workload: Workload, profile: Profile, options: EngineOptions = USUAL, *, leaps: bool = True
     ) -> None:
         self._workload = workload
-        scheduler = assemble(profile, options)
+        scheduler = assemble(profile, options, seed=workload.seed)
         self._kv = scheduler.kv
         self._max_model_len = model_length(profile, options)
         self._core = Core(scheduler, profile.intake)
@@ -167,9 +168,10 @@ class Simulation:
     def _step(self, event_s: float) -> None:
         self.now_s = event_s
         turn = self._core.advance(event_s)
-        self.tokens += len(turn.emitted)
         for sequence in turn.emitted:
             flight, index = sequence.tag
+            self.tokens += sequence.burst
+            flight.chunks -= sequence.burst - 1
             if sequence.generated == 1:
                 flight.firsts_s[index] = event_s
             if sequence.done:
@@ -245,7 +247,7 @@ class Simulation:
             last_token_ns=round(flight.last_s * _NS),
             ended_ns=round(flight.last_s * _NS),
             itl_s=sum(flight.itls_s) / len(flight.itls_s) if flight.itls_s else None,
-            chunks=tokens,
+            chunks=flight.chunks,
             prompt_ttfts_us=[(first_ns - sent_ns) // 1000 for first_ns in firsts_ns],
             outcome=Outcome.OK,
             status=200,

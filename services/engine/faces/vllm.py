@@ -50,6 +50,10 @@ SHOWS: Shows = {
     "vllm:admission_rejections_total": Show(
         (Feed("refused", ("{limit}",)),), each("max_num_queued_reqs", "max_num_queued_tokens"), base=("model_name",)
     ),
+    "vllm:spec_decode_num_drafts_total": Show((Feed("drafts"),), late=True),
+    "vllm:spec_decode_num_draft_tokens_total": Show((Feed("draft_tokens"),), late=True),
+    "vllm:spec_decode_num_accepted_tokens_total": Show((Feed("accepted_tokens"),), late=True),
+    "vllm:spec_decode_num_accepted_tokens_per_pos_total": Show((Feed("accepted_at", ("{position}",)),), late=True),
     "vllm:request_prompt_tokens": takes("answer_prompt_tokens"),
     "vllm:request_generation_tokens": takes("answer_tokens"),
     "vllm:request_max_num_generation_tokens": takes("answer_tokens"),

@@ -7,6 +7,7 @@ from typing import Any
 from services.engine.kv_cache import KvCache
 from services.engine.memory import Window
 from services.engine.scheduler import Limits, Scheduler
+from services.engine.speculation import Speculation
 from services.engine.step_time import StepTime
 
 TIMES = StepTime(
@@ -30,7 +31,14 @@ def scheduler(
     blocks: int = 100,
     sharing: bool = True,
     window: Window | None = None,
+    speculation: Speculation | None = None,
     **limits: Any,
 ) -> Scheduler:
     """One that is idle: `budget` tokens a step, `places` for sequences, `blocks` of cache; further `Limits`."""
-    return Scheduler(Limits(budget, places, **limits), KvCache(blocks, sharing=sharing), times, window=window)
+    return Scheduler(
+        Limits(budget, places, **limits),
+        KvCache(blocks, sharing=sharing),
+        times,
+        window=window,
+        speculation=speculation,
+    )

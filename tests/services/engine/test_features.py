@@ -10,7 +10,7 @@ import pytest
 
 from tests.servers.engines import standin
 from tests.servers.processes import Server
-from tests.services.engine.conftest import MODEL, call, connect, metric, raw_request, wait_for
+from tests.services.engine.conftest import MODEL, call, connect, events, metric, raw_request, wait_for
 
 COMPLETIONS = "/v1/completions"
 PROMPT = {"prompt": "one two", "max_tokens": 4}
@@ -37,6 +37,43 @@ def test_a_full_queue_refuses_as_vllm_does_and_counts_it(narrow: Server) -> None
     assert metric(narrow, "vllm:admission_rejections_total", reason="max_num_queued_tokens") == 0
     assert metric(narrow, "vllm:kv_cache_usage_perc") == 0  # the client that went away left nothing
     assert call(narrow, COMPLETIONS, PROMPT)[0] == 200
+
+
+@pytest.fixture(scope="module")
+def drafting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Three drafted tokens a step, all of them accepted."""
+    options = ("--model", MODEL, "--speed", "50", "--num-speculative-tokens", "3", "--draft-acceptance-rate", "100%")
+    with standin(tmp_path_factory.mktemp("drafting"), *options) as server:
+        yield server
+
+
+def test_drafts_come_in_chunks_of_several_tokens_and_are_counted(drafting: Server) -> None:
+    asked = {"prompt": "one two", "max_tokens": 10, "stream_options": {"include_usage": True}}
+    *chunks, usage, done = events(drafting, COMPLETIONS, asked)
+    texts = [chunk["choices"][0]["text"] for chunk in chunks]
+    assert [len(text.split()) for text in texts] == [1, 4, 4, 1]
+    assert done == "[DONE]"
+    assert usage["usage"]["completion_tokens"] == 10
+    whole = call(drafting, COMPLETIONS, {"prompt": "one two", "max_tokens": 10})[1]
+    assert (whole["choices"][0]["text"], whole["usage"]["completion_tokens"]) == ("".join(texts), 10)
+    for name, value in (
+        ("vllm:generation_tokens_total", 20),
+        ("vllm:inter_token_latency_seconds_count", 6),  # one an event, not one a token
+        ("vllm:spec_decode_num_drafts_total", 6),
+        ("vllm:spec_decode_num_draft_tokens_total", 18),
+        ("vllm:spec_decode_num_accepted_tokens_total", 12),
+        ("vllm:spec_decode_num_accepted_tokens_per_pos_total", 12),
+    ):
+        assert metric(drafting, name) == value, name
+    assert metric(drafting, "vllm:spec_decode_num_accepted_tokens_per_pos_total", position="2") == 4
+
+
+def test_a_stop_string_within_a_chunk_of_several_tokens_cuts_it(drafting: Server) -> None:
+    whole = call(drafting, COMPLETIONS, {"prompt": "one two", "max_tokens": 12})[1]["choices"][0]["text"]
+    word = whole.split()[7]
+    *chunks, done = events(drafting, COMPLETIONS, {"prompt": "one two", "max_tokens": 12, "stop": word})
+    assert "".join(chunk["choices"][0]["text"] for chunk in chunks) == whole[: whole.index(word)]
+    assert (chunks[-1]["choices"][0]["finish_reason"], done) == ("stop", "[DONE]")
 
 
 def test_another_face_says_it_in_its_own_words(tmp_path: Path) -> None:

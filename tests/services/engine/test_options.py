@@ -53,6 +53,7 @@ def test_a_wrong_option_is_named_as_it_was_written(arguments: list[str], says: s
     ("arguments", "says"),
     [
         (["--attention-sinks", "4"], "attention sinks are beside a window; allowed: with a sliding window"),
+        (["--num-speculative-tokens", "3"], "drafts need their length and their acceptance rate; allowed: both"),
         (["--sliding-window", "4k"], "prompts share no cache .*; allowed: no prefix caching"),
     ],
 )
@@ -64,6 +65,9 @@ def test_what_does_not_go_together_is_refused(arguments: list[str], says: str) -
 def test_what_the_profile_cannot_do_is_refused() -> None:
     with pytest.raises(InputError, match="--max-model-len: is out of range; got 10000000"):
         assemble(MEASURED, EngineOptions(max_model_len=10_000_000))
+    drafting = EngineOptions(num_speculative_tokens=8, draft_acceptance_rate=0.5, max_num_batched_tokens=8)
+    with pytest.raises(InputError, match="--max-num-batched-tokens: a step has no room for a draft"):
+        assemble(MEASURED, drafting)
     times = MEASURED.step_time.model_copy(update={"eager_launch_s": 0.0})
     unlaunched = MEASURED.model_copy(update={"step_time": times})
     with pytest.raises(InputError, match=r"--enforce-eager: .* does not say how long launching takes"):

@@ -68,6 +68,7 @@ OPTIONS = st.sampled_from(
         EngineOptions(),
         EngineOptions(chunked_prefill=False, scheduling_policy="priority"),
         EngineOptions(prefix_caching=False, sliding_window=512, attention_sinks=4),
+        EngineOptions(num_speculative_tokens=3, draft_acceptance_rate=0.6),
         EngineOptions(eviction="lfu", enforce_eager=True, max_num_queued_reqs=20),
     ]
 )
@@ -200,3 +201,18 @@ def test_a_full_queue_refuses_and_says_so_in_the_row() -> None:
     refused = [row.outcome is Outcome.HTTP_5XX for row in rows]
     assert sum(refused) == 2
     assert {(row.status, row.output_tokens) for row in rows if row.outcome is not Outcome.OK} == {(503, None)}
+
+
+def test_drafts_bring_tokens_in_fewer_chunks() -> None:
+    """One prompt alone, steps of a second: a first token, two drafts of four, one of two: at 1, 2, 3, 4 s."""
+    spec = workload(
+        arrivals={"kind": "constant", "rate": 0.1},
+        duration="10s",
+        input_tokens={"kind": "fixed", "value": 64},
+        output_tokens={"kind": "fixed", "value": 11},
+    )
+    options = EngineOptions(num_speculative_tokens=3, draft_acceptance_rate=1.0)
+    simulation = Simulation(spec, profile(), options)
+    (row,) = simulation.rows()
+    assert (row.output_tokens, row.chunks, simulation.tokens) == (11, 4, 11)
+    assert row.itl_s == pytest.approx(3 / 10)

@@ -17,6 +17,7 @@ TAGS = {
     "streaming": "true",
     "reason": "length",
     "limit": "max_num_queued_reqs",
+    "position": "0",
     "handler": "/v1/completions",
     "method": "POST",
     "status": "200",
