@@ -18,8 +18,8 @@ from cliffwatch.roofline.model import load_model
 from cliffwatch.roofline.step import Deployment
 from cliffwatch.surface.measured import MeasuredCells, read_cells
 from cliffwatch.surface.source import open_source
-from cliffwatch.surface.use import PARTS, Share, UsedCell, use
-from cliffwatch.units import format_tokens
+from cliffwatch.surface.use import PARTS, Share, UsedCell, laid, use
+from cliffwatch.surface.words import said_use
 
 app = typer.Typer(add_completion=False)
 
@@ -67,7 +67,7 @@ def use_command(
         typer.echo(
             f"{name}, by {cells.metric}, cache {cells.cache}: arithmetic / memory bandwidth, % of the data sheet"
         )
-        console().print(_table(used), _notes(deployment, used), sep="")
+        console().print(_table(used), "\n".join(said_use(deployment, used)), sep="")
     for name, reason in reasons.items():
         typer.echo(f"{name}: not known: {reason}")
 
@@ -91,14 +91,12 @@ def _document(
 
 def _table(used: Sequence[UsedCell]) -> Table:
     """Lengths down, batches across; a cell is arithmetic / bandwidth in percent."""
-    lengths = sorted({one.input_tokens for one in used})
-    batches = sorted({one.batch for one in used})
+    table = laid(used)
     alike = len({one.n for one in used}) == 1
-    by_place = {(one.input_tokens, one.batch): _written(one, counted=not alike) for one in used}
-    table = Table("tokens ↓\nbatch →", *map(str, batches), box=box.SIMPLE_HEAD)
-    for length in lengths:
-        table.add_row(format_tokens(round(length)), *(by_place.get((length, batch), "–") for batch in batches))
-    return table
+    screen = Table("tokens ↓\nbatch →", *map(str, table.batches), box=box.SIMPLE_HEAD)
+    for label, line in zip(table.rows, table.cells, strict=True):
+        screen.add_row(label, *("–" if one is None else _written(one, counted=not alike) for one in line))
+    return screen
 
 
 def _written(cell: UsedCell, *, counted: bool) -> str:
@@ -108,27 +106,3 @@ def _written(cell: UsedCell, *, counted: bool) -> str:
 
 def _percent(share: Share | None) -> str:
     return "?" if share is None else f"{share.value * 100:.2g}" if share.value < 0.1 else f"{share.value * 100:.0f}"
-
-
-def _notes(deployment: Deployment, used: Sequence[UsedCell]) -> str:
-    sheet = f"{deployment.peak_flop_s / 1e12:.0f} TFLOP/s and {deployment.bandwidth_byte_s / 1e12:.3g} TB/s"
-    notes = [
-        f"{deployment.model.name} on {deployment.hardware.name}: {sheet} in all; what other requests used is left out"
-    ]
-    numbers = {one.n for one in used}
-    if len(numbers) == 1:
-        notes.append(f"n {numbers.pop()} in each cell")
-    shares = [share for one in used for share in (one.arithmetic, one.bandwidth) if share is not None]
-    spreads = [share.high / share.value for share in shares if share.high is not None]
-    if spreads:
-        notes.append(f"95 % interval of each: within a factor of {max(spreads):.3g}, by the scatter of the requests")
-    else:
-        notes.append("no cell has two requests: how sure a share is, is not known")
-    if len(shares) < 2 * len(used):
-        notes.append("? output lengths are not known")
-    if any((share.low or share.value) > 1 for share in shares):
-        notes.append(
-            "over 100 %: sequences that share cached tokens may read them once; else it is not that hardware, model,"
-            " number format or number of devices"
-        )
-    return "\n".join(notes)

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from cliffwatch.errors import InputError
-from cliffwatch.roofline.data import Named, find
+from cliffwatch.roofline.data import Named, find, load_all
 
 Dtype = Literal["fp16", "bf16", "fp8", "int8", "int4"]
 DTYPE_BYTES: dict[Dtype, float] = {"fp16": 2, "bf16": 2, "fp8": 1, "int8": 1, "int4": 0.5}
@@ -51,3 +51,8 @@ class Hardware(Named):
 def load_hardware(name: str, *, field: str = "hardware") -> Hardware:
     """An accelerator by name or alias, in any case. Raises InputError that names the known ones."""
     return find("hardware", Hardware, name, field=field)
+
+
+def hardware_names() -> list[str]:
+    """Every accelerator that has a data file."""
+    return [hardware.name for hardware in load_all("hardware", Hardware)]

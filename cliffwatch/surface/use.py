@@ -8,7 +8,7 @@ so a share is of useful work, and what is missing to 1 is where time goes otherw
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,8 +17,9 @@ from scipy import stats
 from cliffwatch.errors import InputError
 from cliffwatch.roofline.step import Deployment, StepShape, StepWork, work_of
 from cliffwatch.surface.cells import CONFIDENCE
-from cliffwatch.surface.measured import UNCACHED, UNKNOWN, MeasuredCells
+from cliffwatch.surface.measured import BINS_AN_OCTAVE, UNCACHED, UNKNOWN, MeasuredCells
 from cliffwatch.surface.series import pooled_spread
+from cliffwatch.units import format_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,15 @@ class UsedCell:
     n: int
     arithmetic: Share | None
     bandwidth: Share | None
+
+
+@dataclass(frozen=True, slots=True)
+class UseTable:
+    """Cells as a table: `cells[r][c]` of the length `rows[r]` and the batch `batches[c]`; None where nothing was."""
+
+    rows: tuple[str, ...]
+    batches: tuple[int, ...]
+    cells: tuple[tuple[UsedCell | None, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +100,23 @@ def use(deployment: Deployment, cells: MeasuredCells, part: str) -> tuple[UsedCe
         )
         found.append(UsedCell(tokens, int(batch), n, *shares))
     return tuple(found)
+
+
+def laid(used: Sequence[UsedCell]) -> UseTable:
+    """The cells with a row a length; of traffic, whose lengths lie close together, a row a quarter octave (`~1218`)."""
+    places = np.log2(np.unique([one.input_tokens for one in used]))
+    apart = bool((np.diff(places) > 0.5 / BINS_AN_OCTAVE).all())
+
+    def row(tokens: float) -> float:
+        return tokens if apart else 2.0 ** (round(math.log2(tokens) * BINS_AN_OCTAVE) / BINS_AN_OCTAVE)
+
+    by_place = {(row(one.input_tokens), one.batch): one for one in used}
+    lengths, batches = (sorted(set(side)) for side in zip(*by_place, strict=True))
+    return UseTable(
+        tuple(f"{'' if apart else '~'}{format_tokens(round(length))}" for length in lengths),
+        tuple(batches),
+        tuple(tuple(by_place.get((length, batch)) for batch in batches) for length in lengths),
+    )
 
 
 def _share(value: float, half: float | None) -> Share | None:

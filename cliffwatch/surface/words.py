@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from cliffwatch.records.figures import FIGURES
+from cliffwatch.roofline.step import Deployment
 from cliffwatch.surface.drift import Shift
 from cliffwatch.surface.knee import Knee
 from cliffwatch.surface.model import Answer
+from cliffwatch.surface.use import UsedCell
 from cliffwatch.units import format_seconds, format_share, format_tokens
 
 
@@ -60,3 +62,28 @@ def said_move(moved: Shift) -> str:
     """How far a knee moved."""
     said = f"{moved.ratio - 1:+.0%} (95 %: {moved.low - 1:+.0%} to {moved.high - 1:+.0%})"
     return said if moved.shown else f"{said}: no move shown"
+
+
+def said_use(deployment: Deployment, used: Sequence[UsedCell]) -> list[str]:
+    """What shares of hardware are of, and how sure they are."""
+    sheet = f"{deployment.peak_flop_s / 1e12:.0f} TFLOP/s and {deployment.bandwidth_byte_s / 1e12:.3g} TB/s"
+    notes = [
+        f"{deployment.model.name} on {deployment.hardware.name}: {sheet} in all; what other requests used is left out"
+    ]
+    numbers = {one.n for one in used}
+    if len(numbers) == 1:
+        notes.append(f"n {numbers.pop()} in each cell")
+    shares = [share for one in used for share in (one.arithmetic, one.bandwidth) if share is not None]
+    spreads = [share.high / share.value for share in shares if share.high is not None]
+    if spreads:
+        notes.append(f"95 % interval of each: within a factor of {max(spreads):.3g}, by the scatter of the requests")
+    else:
+        notes.append("no cell has two requests: how sure a share is, is not known")
+    if len(shares) < 2 * len(used):
+        notes.append("? output lengths are not known")
+    if any((share.low or share.value) > 1 for share in shares):
+        notes.append(
+            "over 100 %: sequences that share cached tokens may read them once; else it is not that hardware, model,"
+            " number format or number of devices"
+        )
+    return notes

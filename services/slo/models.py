@@ -167,3 +167,6 @@ class Choices(Answer):
     metrics: list[MetricItem]
     dimensions: list[DimensionItem]
     statistics: list[str] = Field(description="`attainment` needs a `threshold`.")
+    hardware: list[str] = Field(description="What use of hardware can be asked for.")
+    models: list[str] = Field(description="Models whose shape is known, likewise.")
+    parts: list[str] = Field(description="Parts of a request's time, likewise.")

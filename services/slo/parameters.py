@@ -11,12 +11,15 @@ from pydantic_core import PydanticCustomError
 
 from cliffwatch.records.figures import FIGURES
 from cliffwatch.records.schema import Phase
+from cliffwatch.roofline.hardware import Dtype, hardware_names
+from cliffwatch.roofline.model import model_names
 from cliffwatch.surface.bins import AUTO, FORMS
 from cliffwatch.surface.cells import STATISTICS
 from cliffwatch.surface.dimensions import DIMENSIONS
 from cliffwatch.surface.drill import MAX_PAGE, ORDERS
 from cliffwatch.surface.knees import AXES
 from cliffwatch.surface.model import STATISTICS as SURFACE_STATISTICS
+from cliffwatch.surface.use import PARTS
 
 MAX_BINS = 500
 MAX_RUNS = 1000
@@ -111,6 +114,18 @@ class AtParameters(_Parameters):
     cached: bool | None = Field(None, description="State of the prefix cache; needed where the run has both.")
     statistic: Annotated[str, *_one_of(SURFACE_STATISTICS)] = Field("p50", description="What is asked of the metric.")
     extrapolate: bool = Field(False, description="Answer outside what was measured too: marked, with a wider interval.")
+
+
+class UseParameters(_Parameters):
+    """A model on hardware, and a part of the requests' time. Of the measured phase."""
+
+    hardware: Annotated[str, *_one_of(hardware_names())] = Field(description="What was measured.")
+    model: Annotated[str, *_one_of(model_names())] = Field(description="The model that it served.")
+    part: Annotated[str, *_one_of(PARTS)] = Field("decode", description="The part of the requests' time.")
+    cached: bool | None = Field(None, description="State of the prefix cache; needed where the run has both.")
+    weights: Dtype = Field("bf16", description="Format of the weights.")
+    kv_cache_dtype: Dtype = Field("bf16", description="Format of the key-value cache.")
+    tensor_parallel: int = Field(1, ge=1, le=64, description="Devices that share the model.")
 
 
 class KneeParameters(_Parameters):

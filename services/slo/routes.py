@@ -10,8 +10,11 @@ from prometheus_client import exposition
 
 from cliffwatch import __version__
 from cliffwatch.records.figures import FIGURES
+from cliffwatch.roofline.hardware import hardware_names
+from cliffwatch.roofline.model import model_names
 from cliffwatch.surface.cells import STATISTICS
 from cliffwatch.surface.dimensions import DIMENSIONS
+from cliffwatch.surface.use import PARTS
 from services.slo import views
 from services.slo.engine_side import EngineSides, add_engine
 from services.slo.grid_routes import add_grids
@@ -87,7 +90,14 @@ def _add_service(api: APIRouter, service: Service, metrics: ServiceMetrics, watc
             MetricItem(name=name, label=label(name), unit=one.unit, help=one.help) for name, one in FIGURES.items()
         ]
         sides = [DimensionItem(name=name, unit=one.unit, help=one.help) for name, one in DIMENSIONS.items()]
-        return Choices(metrics=items, dimensions=sides, statistics=list(STATISTICS))
+        return Choices(
+            metrics=items,
+            dimensions=sides,
+            statistics=list(STATISTICS),
+            hardware=hardware_names(),
+            models=model_names(),
+            parts=list(PARTS),
+        )
 
 
 def _add_runs(api: APIRouter, service: Service) -> None:

@@ -84,3 +84,30 @@ class KneeMoves(Answer):
     metric: str
     axis: str
     moves: list[KneeMove]
+
+
+class ShareTable(Answer):
+    """Shares of a data sheet. Tables are indexed [row][column]; null where nothing was measured or it is not known."""
+
+    values: list[list[float | None]]
+    lows: list[list[float | None]] = Field(description="Lower ends of the 95 % intervals; null without repeats.")
+    highs: list[list[float | None]]
+
+
+class UseAnswer(Answer):
+    """How much of the hardware each length and batch used."""
+
+    run: str
+    hardware: str
+    model: str
+    part: str
+    metric: str = Field(description="The latency that is that part.")
+    cache: str
+    peak_flop_s: float = Field(description="Of all devices, by the data sheet.")
+    bandwidth_byte_s: float
+    rows: list[str] = Field(description="Input tokens a prompt.")
+    columns: list[str] = Field(description="Prompts a request.")
+    counts: list[list[int]]
+    arithmetic: ShareTable = Field(description="Operations used (MFU).")
+    bandwidth: ShareTable = Field(description="Memory bandwidth used.")
+    says: list[str] = Field(description="What the shares are of, and how sure they are.")

@@ -1,4 +1,4 @@
-"""The API of surfaces: what an untried point would cost, knees, and how far they moved between two runs."""
+"""The API of surfaces: untried points, use of the hardware, knees, and how far they moved between two runs."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from fastapi import APIRouter, Query, Request, Response
 
 from cliffwatch.surface.knees import Knees
 from services.slo import surface_views
-from services.slo.parameters import AtParameters, KneeParameters, MoveParameters, RunId
+from services.slo.parameters import AtParameters, KneeParameters, MoveParameters, RunId, UseParameters
 from services.slo.problems import refusals
 from services.slo.service import Service, content_answer
-from services.slo.surface_models import KneeCurves, KneeMoves, SurfaceAnswer
+from services.slo.surface_models import KneeCurves, KneeMoves, SurfaceAnswer, UseAnswer
 
 
 def add_surfaces(api: APIRouter, service: Service) -> None:
@@ -23,6 +23,11 @@ def add_surfaces(api: APIRouter, service: Service) -> None:
     async def surface_at(request: Request, run_id: RunId, asked: Annotated[AtParameters, Query()]) -> Response:
         """A latency at an untried length and batch, with an interval; refused outside what was measured."""
         return await service.viewed(request, run_id, asked, surface_views.at)
+
+    @api.get("/v1/runs/{run_id}/surface/use", tags=["figures"], response_model=UseAnswer, responses=refused)
+    async def surface_use(request: Request, run_id: RunId, asked: Annotated[UseParameters, Query()]) -> Response:
+        """Shares of the hardware's arithmetic and memory bandwidth that each length and batch used, by the roofline."""
+        return await service.viewed(request, run_id, asked, surface_views.used)
 
     async def knees_of(run_id: str, asked: KneeParameters) -> Knees:
         folder = await service.answers.look(partial(service.store.find, run_id))

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 
 from cliffwatch.records.figures import FIGURES
 from cliffwatch.records.reader import RunReader
+from cliffwatch.roofline.hardware import load_hardware
+from cliffwatch.roofline.model import load_model
+from cliffwatch.roofline.step import Deployment
 from cliffwatch.surface.knees import KneeCurve, Knees, knees, moves
 from cliffwatch.surface.measured import read_cells
 from cliffwatch.surface.model import Surface
-from cliffwatch.surface.words import said, said_knee, said_move
-from services.slo.parameters import AtParameters, KneeParameters, label
-from services.slo.surface_models import BreakItem, KneeCurves, KneeItem, KneeMove, KneeMoves, SurfaceAnswer
+from cliffwatch.surface.use import PARTS, Share, UsedCell, UseTable, laid, use
+from cliffwatch.surface.words import said, said_knee, said_move, said_use
+from services.slo.parameters import AtParameters, KneeParameters, UseParameters, label
+from services.slo.surface_models import (
+    BreakItem,
+    KneeCurves,
+    KneeItem,
+    KneeMove,
+    KneeMoves,
+    ShareTable,
+    SurfaceAnswer,
+    UseAnswer,
+)
 
 
 def at(run_id: str, reader: RunReader, asked: AtParameters) -> SurfaceAnswer:
@@ -49,6 +63,45 @@ def moves_between(run_id: str, against_id: str, found: Knees, against: Knees) ->
         for of, moved in moves(against, found)
     ]
     return KneeMoves(run=run_id, against=against_id, metric=found.metric, axis=found.axis, moves=items)
+
+
+def used(run_id: str, reader: RunReader, asked: UseParameters) -> UseAnswer:
+    """Shares of the hardware. Raises InputError where the part or the number format cannot be told."""
+    deployment = Deployment(
+        hardware=load_hardware(asked.hardware),
+        model=load_model(asked.model),
+        weights=asked.weights,
+        cache=asked.kv_cache_dtype,
+        tensor_parallel=asked.tensor_parallel,
+    )
+    cells = read_cells(reader, PARTS[asked.part].metric, cached=asked.cached)
+    found = use(deployment, cells, asked.part)
+    table = laid(found)
+    return UseAnswer(
+        run=run_id,
+        hardware=deployment.hardware.name,
+        model=deployment.model.name,
+        part=asked.part,
+        metric=cells.metric,
+        cache=cells.cache,
+        peak_flop_s=deployment.peak_flop_s,
+        bandwidth_byte_s=deployment.bandwidth_byte_s,
+        rows=list(table.rows),
+        columns=[str(batch) for batch in table.batches],
+        counts=[[0 if one is None else one.n for one in line] for line in table.cells],
+        arithmetic=_shares(table, lambda one: one.arithmetic),
+        bandwidth=_shares(table, lambda one: one.bandwidth),
+        says=said_use(deployment, found),
+    )
+
+
+def _shares(table: UseTable, chosen: Callable[[UsedCell], Share | None]) -> ShareTable:
+    shares = [[None if one is None else chosen(one) for one in line] for line in table.cells]
+    return ShareTable(
+        values=[[share and share.value for share in line] for line in shares],
+        lows=[[share and share.low for share in line] for line in shares],
+        highs=[[share and share.high for share in line] for line in shares],
+    )
 
 
 def _curve(one: KneeCurve, metric: str) -> KneeItem:

@@ -71,3 +71,17 @@ def test_a_knee_is_drawn_and_its_move_from_another_run_told(browser: Browser, se
     assert look.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert look.said == []
     look.page.close()
+
+
+def test_use_of_the_hardware_is_shown_once_it_is_chosen(browser: Browser, service: Server) -> None:
+    look = open_page(browser, f"{service.url}/#run=lab&metric=ttft_s&part=prefill&share=arithmetic")
+    card = look.page.locator("#use-card")
+    expect(card.locator("#use")).to_contain_text("Choose the hardware")
+    card.locator("#use-hardware").select_option("H200")
+    card.locator("#use-model").select_option("llama-3-8b")
+    expect(card.locator("td[data-heat]")).to_have_count(80)
+    expect(card.locator("caption")).to_contain_text("Arithmetic (MFU) used, prefill")
+    expect(card.locator("#use-words")).to_contain_text("989 TFLOP/s")
+    assert look.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert look.said == []
+    look.page.close()

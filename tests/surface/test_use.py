@@ -10,7 +10,7 @@ from cliffwatch.roofline.hardware import load_hardware
 from cliffwatch.roofline.model import load_model
 from cliffwatch.roofline.step import Deployment
 from cliffwatch.surface.measured import MeasuredCells
-from cliffwatch.surface.use import PARTS, use
+from cliffwatch.surface.use import PARTS, UsedCell, laid, use
 
 ON = Deployment(hardware=load_hardware("h200"), model=load_model("llama-3-8b"))
 # Llama-3-8B: 32 layers of 4096 x (4096 q + 2 x 1024 kv + 4096 o) + 3 x 4096 x 14336 weights; a head of 128256 x 4096.
@@ -74,3 +74,18 @@ def test_what_is_not_known_is_none_or_refused() -> None:
         use(ON, cells("ttft_s", [0.06]), "idle")
     with pytest.raises(InputError, match="no matrix units"):
         use(ON.model_copy(update={"weights": "fp8", "hardware": load_hardware("A10")}), cells("ttft_s", [1]), "prefill")
+
+
+def test_cells_are_laid_by_length_and_batch() -> None:
+    sweep = [UsedCell(1024.0, 1, 2, None, None), UsedCell(2048.0, 2, 3, None, None)]
+    table = laid(sweep)
+    assert (table.rows, table.batches) == (("1k", "2k"), (1, 2))
+    assert table.cells == ((sweep[0], None), (None, sweep[1]))
+
+
+def test_lengths_of_traffic_share_a_row_a_quarter_octave() -> None:
+    """1,030 and 1,010 lie about 1,024; 1,200 about 1,024 x 2 ^ (1/4) = 1,218."""
+    traffic = [UsedCell(tokens, batch, 5, None, None) for tokens, batch in ((1030.0, 1), (1010.0, 2), (1200.0, 2))]
+    table = laid(traffic)
+    assert table.rows == ("~1k", "~1218")
+    assert table.cells == ((traffic[0], traffic[1]), (None, traffic[2]))

@@ -25,6 +25,7 @@ export const heatmaps = (id, asked) => get(run(id, "/heatmaps"), asked);
 export const findings = (id, asked) => get(run(id, "/findings"), asked);
 export const knees = (id, asked) => get(run(id, "/knees"), asked);
 export const kneeMoves = (id, asked) => get(run(id, "/knees/moves"), asked);
+export const use = (id, asked) => get(run(id, "/surface/use"), asked);
 export const untried = (id, asked) => get(run(id, "/surface/at"), asked);
 export const cell = (id, asked) => get(run(id, "/heatmap/cell"), asked);
 export const timeline = (id, metric) => get(run(id, "/timeline"), { metric });

@@ -16,6 +16,7 @@ import { noRuns, showRuns } from "./runs.js";
 import { showTimeline } from "./timeline.js";
 import { showTrust } from "./trust.js";
 import { refuseUntried, showUntried, watchUntried } from "./untried.js";
+import { fillUse, refuseUse, showUse, showUseChoices, watchUse } from "./use.js";
 import { statisticWords } from "./words.js";
 
 const LIVE_MS = 2000;
@@ -53,8 +54,8 @@ async function showAll(isCurrent) {
   if (!id) return message(noRuns());
   if (!known && list.runs.length === list.total) return message(noSuchRun(id));
   if (known?.state === "damaged") return message([node("h1", {}, `${id} is damaged`), node("p", {}, known.problem)]);
-  const [run, attainment, heatmap, timeline, outcomes, engine, cell, cached, findings, untried, knee] = await Promise.all([
-    api.detail(id), tried(api.attainment(id)), tried(grid(here)), tried(api.timeline(id, metric)), tried(api.outcomes(id)), tried(api.engine(id)), tried(cellOf(here)), tried(cachedOf(here)), tried(findingsOf(here)), tried(untriedOf(here)), tried(kneeOf(here, known)),
+  const [run, attainment, heatmap, timeline, outcomes, engine, cell, cached, findings, untried, knee, use] = await Promise.all([
+    api.detail(id), tried(api.attainment(id)), tried(grid(here)), tried(api.timeline(id, metric)), tried(api.outcomes(id)), tried(api.engine(id)), tried(cellOf(here)), tried(cachedOf(here)), tried(findingsOf(here)), tried(untriedOf(here)), tried(kneeOf(here, known)), tried(useOf(here)),
   ]);
   if (!isCurrent()) return false;
   message(null);
@@ -67,7 +68,8 @@ async function showAll(isCurrent) {
   part("cell", cell, (answer) => showCell(answer, heatmap.answer));
   part("cached-words", cached, showCached);
   untried.error ? refuseUntried(untried.error) : showUntried(untried.answer);
-  knee.error ? refuseKnee(`${knee.error.problem.field ?? ""} ${knee.error.problem.detail}`) : showKnee(knee.answer, list.runs, id);
+  knee.error ? refuseKnee(told(knee.error)) : showKnee(knee.answer, list.runs, id);
+  use.error ? refuseUse(told(use.error)) : showUse(use.answer);
   part("timeline", timeline, (answer) => showTimeline(answer, objectives.filter((one) => !one.input_tokens).map((one) => one.threshold_s)));
   part("outcomes", outcomes, showOutcomes);
   part("engine", engine, showEngine);
@@ -116,6 +118,18 @@ async function kneeOf({ run: id, metric, knee_axis: axis, against }, known) {
   return { knees, against: other, moves };
 }
 
+/** How much of the hardware was used; null while it is not known which. Of a run of both cache states: uncached. */
+async function useOf({ run: id, hardware, model, part }) {
+  if (!hardware || !model) return null;
+  const asked = { hardware, model, part };
+  try {
+    return await api.use(id, asked);
+  } catch (error) {
+    if (error.problem?.field !== "cache" || !/several/.test(error.problem.detail)) throw error;
+    return api.use(id, { ...asked, cached: false });
+  }
+}
+
 /** The requests of the cell that is open; null where none is. */
 async function cellOf({ run: id, metric, rows, columns, row, column, offset }) {
   return row && column ? api.cell(id, { metric, rows, columns, row, column, offset: offset || "0", limit: PAGE }) : null;
@@ -152,6 +166,9 @@ function showTrouble(error) {
   return LIVE_MS;
 }
 
+/** A refusal in one line, where a picture would stand. */
+const told = ({ problem: { field, detail, allowed } }) => `${[field, detail].filter(Boolean).join(": ")}${allowed ? `; allowed: ${allowed}` : ""}.`;
+
 const noSuchRun = (id) => [node("h1", {}, "No such run"),
   node("p", {}, "There is no run ", node("code", {}, id), " in this folder. If it is about to start, it shows up here by itself.")];
 
@@ -167,7 +184,9 @@ function refusal({ problem }) {
 // ---- controls ----------------------------------------------------------------------------------------------------
 
 async function fillChoices() {
-  const { metrics, statistics, dimensions } = await api.choices();
+  const choices = await api.choices();
+  const { metrics, statistics, dimensions } = choices;
+  fillUse(choices);
   const option = (value, label) => node("option", { value }, label);
   byId("metric").replaceChildren(...metrics.map((one) => option(one.name, one.label)));
   byId("statistic").replaceChildren(option("auto", "P95, else P50"), ...statistics.map((name) => option(name, statisticWords(name))));
@@ -181,6 +200,7 @@ function showChoices() {
   byId("rows").value = rows;
   byId("columns").value = columns;
   byId("statistic").value = statistic;
+  showUseChoices();
   byId("threshold").value = threshold || DEFAULT_THRESHOLD;
   for (const part of document.querySelectorAll('#threshold, [for="threshold"]')) part.hidden = statistic !== "attainment";
 }
@@ -198,6 +218,7 @@ function start() {
   watchCached();
   watchUntried();
   watchKnee();
+  watchUse();
   for (const id of ["metric", "statistic", "threshold"]) byId(id).addEventListener("change", (event) => place.go({ [id]: event.target.value }));
   for (const [id, other] of [["rows", "columns"], ["columns", "rows"]]) byId(id).addEventListener("change", (event) => side(id, other, event.target.value));
   byId("skip").addEventListener("click", (event) => { event.preventDefault(); byId("content").focus(); });

@@ -23,7 +23,7 @@ def test_every_route_is_described(client: TestClient) -> None:
         "/healthz", "/metrics", "/v1/metrics", "/v1/runs", "/v1/runs/{run_id}", "/v1/runs/{run_id}/attainment",
         "/v1/runs/{run_id}/percentiles", "/v1/runs/{run_id}/heatmap", "/v1/runs/{run_id}/timeline",
         "/v1/runs/{run_id}/outcomes", "/v1/runs/{run_id}/engine", "/v1/runs/{run_id}/heatmaps",
-        "/v1/runs/{run_id}/findings", "/v1/runs/{run_id}/surface/at",
+        "/v1/runs/{run_id}/findings", "/v1/runs/{run_id}/surface/at", "/v1/runs/{run_id}/surface/use",
         "/v1/runs/{run_id}/knees", "/v1/runs/{run_id}/knees/moves",
         "/v1/runs/{run_id}/heatmap/cell", "/v1/runs/{run_id}/requests/{request_id}/cell",
         "/v1/slos", "/v1/slos/{name}", "/v1/slos/{name}/history", "/v1/alerts",

@@ -1,4 +1,4 @@
-"""The API of surfaces: untried points, knees and their moves, of imported measurements."""
+"""The API of surfaces: untried points, use of the hardware, knees and their moves, of imported measurements."""
 
 from __future__ import annotations
 
@@ -73,3 +73,25 @@ def test_knees_and_how_far_they_moved(client: TestClient, root: Path, tmp_path: 
     assert ask(client, "/v1/runs/after/knees", 422, axis="cache")["field"] == "axis"
     assert ask(client, "/v1/runs/after/knees/moves", 404, against="none")["title"] == "Unknown run"
     assert ask(client, "/v1/runs/after/knees/moves", 422)["field"] == "against"
+
+
+def test_use_of_the_hardware(client: TestClient, run: str) -> None:
+    path = "/v1/runs/lab/surface/use"
+    found = ask(client, path, 200, hardware="H200", model="llama-3-8b", part="prefill")
+    assert found["rows"] == ["512", "1k", "2k", "4k", "8k", "16k"] and found["columns"] == ["1", "2", "4", "8"]
+    # 8,192 tokens in 82.9 ms: 114.4 TFLOP of weights' products and 17.6 of attention, of 989.4 TFLOP/s
+    assert found["arithmetic"]["values"][4][0] == pytest.approx(131.9e12 / 0.08292 / 989.4e12, rel=0.01)
+    assert found["arithmetic"]["lows"][4][0] is None  # nothing was repeated
+    assert found["counts"][4] == [1, 1, 1, 1]
+    assert "989 TFLOP/s and 4.8 TB/s" in found["says"][0]
+    assert ask(client, path, 422, hardware="H200", model="llama-3-8b")["field"] == "metric"  # no ITL was measured
+    for field, asked in {
+        "hardware": {"model": "llama-3-8b"},
+        "model": {"hardware": "H200", "model": "eliza"},
+        "part": {"hardware": "H200", "model": "llama-3-8b", "part": "idle"},
+        "weights": {"hardware": "A10", "model": "llama-3-8b", "part": "prefill", "weights": "fp8"},
+        "tensor_parallel": {"hardware": "H200", "model": "llama-3-8b", "tensor_parallel": 0},
+    }.items():
+        assert ask(client, path, 422, **asked)["field"] == field
+    choices = ask(client, "/v1/metrics", 200)
+    assert "H200" in choices["hardware"] and "llama-3-8b" in choices["models"] and "decode" in choices["parts"]
