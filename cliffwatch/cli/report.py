@@ -8,6 +8,7 @@ from pathlib import Path
 import typer
 
 from cliffwatch.cli.console import console
+from cliffwatch.cli.deployment import HARDWARE, KV_CACHE_DTYPE, MODEL, TENSOR_PARALLEL, WEIGHTS, deployment_of
 from cliffwatch.cli.files import write_text
 from cliffwatch.errors import ExitCode, InputError
 from cliffwatch.records.files import shards_dir
@@ -16,6 +17,7 @@ from cliffwatch.records.manifest import FILE_NAME
 from cliffwatch.records.schema import Outcome, Phase
 from cliffwatch.report.groups import Grouping
 from cliffwatch.report.summary import Report, own_slo, summarize
+from cliffwatch.roofline.hardware import Dtype
 from cliffwatch.slo.judgement import Status
 from cliffwatch.slo.spec import load_run_slo
 
@@ -36,7 +38,7 @@ def report(
     run_dir: Path = typer.Argument(..., metavar="DIR", help="The folder of the run."),
     slo: str = typer.Option(None, help="An SLO file or the name of a preset; default: the run's own."),
     as_json: bool = typer.Option(False, "--json", help="Print JSON for machines instead of the table."),
-    html: Path = typer.Option(None, help="Also write the report as one self-contained HTML file."),
+    html: Path | None = typer.Option(None, help="Also write the report as one self-contained HTML file."),
     phase: PhaseChoice = typer.Option(PhaseChoice.MEASURED, help="Which requests to judge."),
     by: Grouping = typer.Option(None, help="Also show the requests apart, by what they were."),
     strict: bool = typer.Option(False, help="Treat too few data as missed."),
@@ -49,9 +51,19 @@ def report(
     engine_match: list[str] = typer.Option(
         [], metavar="LABEL=VALUE", help="A label of the engine's series beside its model's; may be given several times."
     ),
+    against: Path | None = typer.Option(
+        None, metavar="DIR", help="A run whose knees this one's are drawn beside, with how far they moved; for --html."
+    ),
+    hardware: str = HARDWARE,
+    model: str = MODEL,
+    weights: Dtype = WEIGHTS,
+    kv_cache_dtype: Dtype = KV_CACHE_DTYPE,
+    tensor_parallel: int = TENSOR_PARALLEL,
+    cached: bool | None = typer.Option(None, "--cached/--uncached", help="Which requests' use of --hardware to draw."),
 ) -> None:
     """Judge a run against its SLOs.
 
+    With --hardware and --model the HTML report also draws how much of that hardware each length and batch used.
     Exit codes: 0 all met (or no SLO, or too few data to say), 1 missed, 2 wrong input, 3 the run is INVALID,
     4 Prometheus does not answer.
     """
@@ -59,6 +71,12 @@ def report(
 
     if html is not None:
         _refuse_own_files(html, run_dir)
+    elif hardware or model or against is not None:
+        raise InputError("is missing: pictures are for it", field="--html", allowed="the file to write")
+    deployment = None
+    if hardware or model:
+        deployment = deployment_of(hardware, model, weights, kv_cache_dtype, tensor_parallel)
+    other = None if against is None else RunReader(against)
     chosen = None if phase is PhaseChoice.ALL else Phase(phase)
     reader = RunReader(run_dir)
     by_slo = load_run_slo(slo) if slo else own_slo(run_dir)
@@ -74,9 +92,9 @@ def report(
         given = "--engine-match" if engine_match else "--prometheus-token-file"
         raise InputError(f"is missing: {given} needs it", field="--prometheus", allowed="the address of a Prometheus")
     if html is not None:
-        from cliffwatch.report.html import render
+        from cliffwatch.report.html import Extras, render
 
-        write_text(html, render(reader, judged, phase=chosen))
+        write_text(html, render(reader, judged, phase=chosen, extras=Extras(other, deployment, cached)))
     if as_json:
         from cliffwatch.report.json import render as render_json
 

@@ -12,9 +12,9 @@ from rich import box
 from rich.table import Table
 
 from cliffwatch.cli.console import console
+from cliffwatch.cli.deployment import HARDWARE, KV_CACHE_DTYPE, MODEL, TENSOR_PARALLEL, WEIGHTS, deployment_of
 from cliffwatch.errors import InputError
-from cliffwatch.roofline.hardware import Dtype, load_hardware
-from cliffwatch.roofline.model import load_model
+from cliffwatch.roofline.hardware import Dtype
 from cliffwatch.roofline.step import Deployment
 from cliffwatch.surface.measured import MeasuredCells, read_cells
 from cliffwatch.surface.source import open_source
@@ -27,13 +27,13 @@ app = typer.Typer(add_completion=False)
 @app.command(name="use")
 def use_command(
     run: Path = typer.Argument(metavar="RUN", help="The folder of a run, or a file of measurements."),
-    hardware: str = typer.Option(..., help="What was measured, such as H200."),
-    model: str = typer.Option(..., help="The model that it served, such as llama-3-8b."),
+    hardware: str = HARDWARE,
+    model: str = MODEL,
     part: str = typer.Option("", help=f"Only this part of the requests' time: {', '.join(PARTS)}."),
     cached: bool | None = typer.Option(None, "--cached/--uncached", help="Needed where the run has both."),
-    weights: Dtype = typer.Option("bf16", help="Format of the weights."),
-    kv_cache_dtype: Dtype = typer.Option("bf16", help="Format of the key-value cache."),
-    tensor_parallel: int = typer.Option(1, min=1, max=64, help="Devices that share the model."),
+    weights: Dtype = WEIGHTS,
+    kv_cache_dtype: Dtype = KV_CACHE_DTYPE,
+    tensor_parallel: int = TENSOR_PARALLEL,
     as_json: bool = typer.Option(False, "--json", help="Print JSON for machines."),
 ) -> None:
     """How much of the hardware's arithmetic (MFU) and memory bandwidth each length and batch used, by the roofline.
@@ -41,13 +41,7 @@ def use_command(
     Shares of the data sheet, for the work that the model needs: prefill by TTFT, decode by ITL, whole requests by E2E.
     Exit codes: 0 good, 2 wrong input.
     """
-    deployment = Deployment(
-        hardware=load_hardware(hardware, field="--hardware"),
-        model=load_model(model, field="--model"),
-        weights=weights,
-        cache=kv_cache_dtype,
-        tensor_parallel=tensor_parallel,
-    )
+    deployment = deployment_of(hardware, model, weights, kv_cache_dtype, tensor_parallel)
     if part and part not in PARTS:
         raise InputError("unknown part", field="--part", value=part, allowed=", ".join(PARTS))
     source = open_source(run)

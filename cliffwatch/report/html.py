@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,16 +20,16 @@ from cliffwatch.report.plots import (
     Cached,
     Distribution,
     Heatmap,
-    KneePlot,
     Timeline,
     cached,
     distribution,
-    knee,
     latency_heatmap,
     mostly_known,
     timeline,
 )
 from cliffwatch.report.summary import Report
+from cliffwatch.report.surface_plots import knee, used
+from cliffwatch.roofline.step import Deployment
 from cliffwatch.slo.beside import table as beside
 from cliffwatch.slo.judgement import ObjectiveResult
 from cliffwatch.surface.drill import Slow
@@ -54,8 +54,31 @@ KNEES = ("ttft", "itl")
 TOKENS = {"ttft": "p50", "itl": "p99"}
 
 
-def render(reader: RunReader, report: Report, *, phase: Phase | None = Phase.MEASURED) -> str:
-    """The whole file. `report` is of the same reader and phase. Raises RunError on damaged shards."""
+@dataclass(frozen=True, slots=True)
+class Extras:
+    """What else a report may show.
+
+    Attributes:
+        against: a run whose knees this one's are compared with.
+        deployment: the model on the hardware that was measured, for the shares of it that were used.
+        cached: the cache state that these are of; needed where the run has both.
+    """
+
+    against: RunReader | None = None
+    deployment: Deployment | None = None
+    cached: bool | None = None
+
+
+def render(
+    reader: RunReader, report: Report, *, phase: Phase | None = Phase.MEASURED, extras: Extras | None = None
+) -> str:
+    """The whole file. `report` is of the same reader and phase.
+
+    Raises:
+        RunError: damaged shards.
+        InputError: shares of the hardware are asked for and cannot be told.
+    """
+    extras = extras or Extras()
     objectives = report.judgement.objectives if report.judgement else ()
     figures = {
         key: (label, opened if report.manifest.open_loop else closed)
@@ -69,7 +92,9 @@ def render(reader: RunReader, report: Report, *, phase: Phase | None = Phase.MEA
             for key, statistic in HEATMAPS
         }
         states = cached(connection, figures["ttft"][1], phase)
-        knees = {key: found for key in KNEES if (found := knee(connection, *figures[key])) is not None}
+        knees = [knee(connection, *figures[key], extras.against) for key in KNEES]
+        pictures = [one for one in knees if one is not None]
+        pictures += used(connection, extras.deployment, extras.cached) if extras.deployment else []
     if not mostly_known(heatmaps["ttft-p95"]):  # the first one is shown; medians need fewer requests
         heatmaps = {"ttft-p50": heatmaps["ttft-p50"]} | heatmaps
     template = _environment().get_template("template.html.j2")
@@ -79,9 +104,9 @@ def render(reader: RunReader, report: Report, *, phase: Phase | None = Phase.MEA
         timelines=timelines,
         heatmaps=heatmaps,
         cached=states,
-        knees=knees,
+        pictures=pictures,
         plots=_plots(objectives, distributions, timelines, heatmaps)
-        | {f"knee-{key}": _knee(one) for key, one in knees.items()}
+        | {f"picture-{number}": one.plot for number, one in enumerate(pictures)}
         | ({"cached": _curves(states)} if states else {}),
         assets={name: _asset(name) for name in EMBEDDED},
         version=__version__,
@@ -244,20 +269,4 @@ def _curves(one: Cached) -> dict[str, Any]:
         "cells": [[asdict(cell) for cell in line] for line in one.cells],
         "unit": "s",
         "yLabel": "TTFT",
-    }
-
-
-def _knee(one: KneePlot) -> dict[str, Any]:
-    return {
-        "kind": "curves",
-        "label": f"{one.label} along {one.axis}, with straight pieces through it",
-        "x": one.x,
-        "xLabels": [f"{x:.4g}" for x in one.x],
-        "xLabel": one.axis,
-        "columns": [one.label],
-        "cells": [[asdict(cell)] for cell in one.cells],
-        "pieces": [{"c": 0, "corners": one.corners}],
-        "breaks": [{"c": 0, "label": f"{each.at:.3g}", **asdict(each)} for each in one.breaks],
-        "unit": "s",
-        "yLabel": one.label,
     }

@@ -19,9 +19,6 @@ from cliffwatch.surface.contrast import contrast
 from cliffwatch.surface.drill import Slow, slowest
 from cliffwatch.surface.findings import findings_in
 from cliffwatch.surface.grid import ALL_PHASES, Question, RowsSource, grid_of, samples
-from cliffwatch.surface.knee import Break
-from cliffwatch.surface.knees import knees
-from cliffwatch.surface.words import said_knee
 
 # A time bin holds at least this many requests on average, half as many again as a P95 needs to be shown: of bins of 30,
 # one in 46 has fewer than 20 (Poisson). Such a P95 rests on one or two requests, which is enough to see a trend and is
@@ -89,19 +86,6 @@ class Heatmap(_Part):
     slowest: tuple[tuple[tuple[Slow, ...], ...], ...]
     says: str
     jumps: tuple[tuple[str, int, int], ...]
-
-
-class KneePlot(_Part):
-    """A latency along an axis: points with intervals, straight pieces through them, and where those meet."""
-
-    label: str
-    axis: str
-    of: str
-    says: str
-    x: tuple[float, ...]
-    cells: tuple[Cell, ...]
-    corners: tuple[tuple[float, float], ...]
-    breaks: tuple[Break, ...]
 
 
 class Cached(_Part):
@@ -247,24 +231,6 @@ def cached(connection: duckdb.DuckDBPyConnection, figure: str, phase: Phase | No
                 cells=grid.cells,
             )
     return None
-
-
-def knee(connection: duckdb.DuckDBPyConnection, label: str, figure: str) -> KneePlot | None:
-    """The measured phase's curve along what varies that has the surest knee; None without enough points on any."""
-    found = knees(connection, figure)
-    one, by = found.surest, found.by.replace("_", " ")
-    if one is None:
-        return None
-    return KneePlot(
-        label=label,
-        axis=found.axis.replace("_", " "),
-        of="" if len(found.curves) == 1 else f"{by} {one.of}",
-        says=said_knee(one.knee, figure),
-        x=tuple(point.x for point in one.points),
-        cells=tuple(Cell(point.value, point.n, False, point.low, point.high) for point in one.points),
-        corners=one.corners,
-        breaks=one.knee.breaks,
-    )
 
 
 def _strictest(objectives: Sequence[ObjectiveResult], figure: str, low: float, high: float) -> float | None:

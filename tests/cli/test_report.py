@@ -201,3 +201,20 @@ def test_text_of_a_server_cannot_steer_the_terminal(tmp_path: Path, command: Com
     assert "\x1b" not in out
     assert "\x07" not in out
     assert "[red]gone[/red]" in out
+
+
+def test_pictures_of_hardware_and_of_another_run_are_for_the_html(tmp_path: Path, command: Command) -> None:
+    run, html, on = make(tmp_path / "run"), tmp_path / "r.html", ("--hardware", "H200", "--model", "llama-3-8b")
+    assert command("report", run, "--html", html, *on, "--against", make(tmp_path / "other")).code == 0
+    assert "Memory bandwidth used, decode" in html.read_text()
+    for arguments, said in (
+        (on, "--html: is missing"),
+        (("--against", tmp_path / "other"), "--html: is missing"),
+        (("--html", html, "--hardware", "H200"), "--model: is needed"),
+        (("--html", html, "--hardware", "abacus", "--model", "llama-3-8b"), "--hardware: nothing is known of it"),
+        (("--html", html, "--against", tmp_path / "none"), "none: holds no run"),
+        (("--html", html, *on, "--cached"), "cache: was not measured"),
+    ):
+        refused_one = command("report", run, *arguments)
+        assert refused_one.code == 2
+        assert said in refused_one.err

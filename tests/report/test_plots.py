@@ -13,7 +13,6 @@ from cliffwatch.report.plots import (
     MAX_DISTRIBUTION_BINS,
     MAX_TIME_BINS,
     distribution,
-    knee,
     latency_heatmap,
     mostly_known,
     timeline,
@@ -114,19 +113,3 @@ def test_a_heatmap_says_where_it_jumps_and_outlines_it(tmp_path: Path) -> None:
     assert result.label == "TTFT P50"
     assert result.rows[4] == "8k" and result.jumps == (("cliff", 4, 0),)
     assert "P50 of TTFT jumps" in result.says and "from 4k to 8k at batch 1" in result.says
-
-
-def test_the_surest_knee_is_drawn_with_its_pieces(tmp_path: Path) -> None:
-    """Batches 1 to 32 at one length: TTFT flat at 20 ms up to 8, then 5 ms a prompt more."""
-    rows = [
-        served(number, batch=batch, ttft=(0.02 + 0.005 * max(0, batch - 8)) * (1 + number % 5 / 100))
-        for number, batch in enumerate([1, 2, 4, 6, 8, 12, 16, 24, 32] * 10)
-    ]
-    drawn = knee(run_of(tmp_path / "run", rows).connect(), "TTFT", "ttft_s")
-    assert drawn is not None
-    (each,) = drawn.breaks
-    assert (drawn.axis, len(drawn.x), len(drawn.cells), len(drawn.corners)) == ("batch", 9, 9, 3)
-    assert each.low <= 8 <= each.high
-    assert "flat, then growing" in drawn.says
-    few = run_of(tmp_path / "few", [served(number) for number in range(20)])
-    assert knee(few.connect(), "TTFT", "ttft_s") is None
