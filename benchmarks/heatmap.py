@@ -1,7 +1,8 @@
 """A heatmap request on 1,000,000 rows: `.venv/bin/python -m benchmarks.heatmap` (aim: at most 300 ms on one core).
 
 Makes a run folder of synthetic rows, then asks for grids as the web page does, pinned to one core with one DuckDB
-thread: the closed run read from its Parquet shards, and the same rows as a live run copied to memory. The peer is the
+thread: the closed run read from its Parquet shards, and the same rows as a live run copied to memory; and for what the
+page shows beside it: cliffs, knees, use of the hardware. The peer is the
 same grid by pyarrow and numpy (read the columns, sort by cell, one quantile a cell); its cells must be equal.
 Writes `benchmarks/results/heatmap.json`.
 """
@@ -27,11 +28,19 @@ import pyarrow.parquet as pq
 
 from cliffwatch.records.manifest import RunState
 from cliffwatch.records.reader import RunReader
-from cliffwatch.surface.grid import Grid, heatmap
+from cliffwatch.roofline.hardware import load_hardware
+from cliffwatch.roofline.model import load_model
+from cliffwatch.roofline.step import Deployment
+from cliffwatch.surface.findings import findings
+from cliffwatch.surface.grid import Grid, Question, heatmap
+from cliffwatch.surface.knees import knees
+from cliffwatch.surface.measured import read_cells
+from cliffwatch.surface.use import use
 from tests.records.synthetic import make_run
 
 RESULTS = Path(__file__).parent / "results" / "heatmap.json"
 AIM_MS = 300
+ON = Deployment(hardware=load_hardware("H200"), model=load_model("llama-3-8b"))
 QUESTIONS: dict[str, dict[str, Any]] = {
     "ttft p95": {"metric": "ttft_s", "statistic": "p95"},
     "user e2e p99": {"metric": "e2e_user_s", "statistic": "p99"},
@@ -39,6 +48,8 @@ QUESTIONS: dict[str, dict[str, Any]] = {
     "tpot p95": {"metric": "tpot_s", "statistic": "p95"},
     "ttft attainment": {"metric": "ttft_s", "statistic": "attainment", "threshold": 0.1},
     "longest gap p95": {"metric": "max_gap_s", "statistic": "p95"},
+    "ttft p95, rate x concurrency": {"metric": "ttft_s", "statistic": "p95", "rows": "rate", "columns": "concurrency"},
+    "e2e p95, time x concurrency": {"metric": "e2e_s", "statistic": "p95", "rows": "time", "columns": "concurrency"},
 }
 
 
@@ -104,12 +115,18 @@ def measure(rows: int, rounds: int, folder: Path) -> dict[str, Any]:
         }
         for name, question in QUESTIONS.items()
     }
+    beside = {
+        "cliffs of ttft p50": milliseconds(lambda: findings(reader, Question("ttft_s", "p50"), "TTFT"), rounds),
+        "knees of ttft": milliseconds(lambda: knees(reader, "ttft_s"), rounds),
+        "use of decode": milliseconds(lambda: use(ON, read_cells(reader, "itl_s", cached=False), "decode"), rounds),
+    }
     grid = heatmap(reader, "ttft_s", "p95")
     compared = agree(grid, peer(closed.dir, grid.rows.edges))
     peer_ms = milliseconds(lambda: peer(closed.dir, grid.rows.edges), rounds)
     fastest = asked["ttft p95"]["closed"]["median"]
     return {
         "milliseconds": asked,
+        "milliseconds_beside_the_heatmap": beside,
         "peer_pyarrow_numpy_ttft_p95": peer_ms,
         "peer_over_ours": round(peer_ms["median"] / fastest, 2),
         "cells_equal_to_peer": compared,

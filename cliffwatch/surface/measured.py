@@ -92,15 +92,15 @@ def read_cells(source: Source, metric: str, *, cached: bool | None = None) -> Me
         raise InputError("is no latency", field="metric", value=metric, allowed=", ".join(latencies))
     sql = FIGURES[metric].sql
     condition = f"{OK} AND phase = ? AND ({sql}) > 0 AND input_tokens > 0 AND batch > 0"
-    columns = f"cache, input_tokens, batch, (output_tokens / batch)::DOUBLE AS outputs, ({sql}) AS seconds"
-    query = f"SELECT {columns} FROM requests WHERE {condition}"  # noqa: S608  ours
+    origin = f"FROM requests WHERE {condition}"
+    columns = f"input_tokens, batch, (output_tokens / batch)::DOUBLE AS outputs, ({sql}) AS seconds"
     with session(source) as connection:
-        found = connection.execute(query, [Phase.MEASURED.value]).fetchnumpy()
-    states = sorted({str(state) for state in found["cache"]})
-    state = _state(states, cached, metric)
-    mine = np.asarray(found["cache"]).astype(str) == state
+        asked = [Phase.MEASURED.value]
+        states = connection.execute(f"SELECT DISTINCT cache {origin} ORDER BY cache", asked).fetchall()
+        state = _state([str(name) for (name,) in states], cached, metric)
+        found = connection.execute(f"SELECT {columns} {origin} AND cache = ?", [*asked, state]).fetchnumpy()
     names = ("input_tokens", "batch", "outputs", "seconds")
-    return _cells(metric, state, *(np.ma.asarray(found[name], float).filled(np.nan)[mine] for name in names))
+    return _cells(metric, state, *(np.ma.asarray(found[name], float).filled(np.nan) for name in names))
 
 
 def _state(states: list[str], cached: bool | None, metric: str) -> str:
@@ -119,8 +119,10 @@ def _cells(metric: str, state: str, lengths: Array, batches: Array, outputs: Arr
     keys = lengths
     if np.unique(lengths).size > SWEEP_LENGTHS:
         keys = np.round(np.log2(lengths) * BINS_AN_OCTAVE)
-    _, place, counts = np.unique(np.column_stack([batches, keys]), axis=0, return_inverse=True, return_counts=True)
-    groups = np.split(np.argsort(place.ravel(), kind="stable"), np.cumsum(counts)[:-1])
+    ranks = [np.unique(side, return_inverse=True)[1] for side in (batches, keys)]
+    place = ranks[0] * (ranks[1].max(initial=0) + 1) + ranks[1]
+    _, counts = np.unique(place, return_counts=True)
+    groups = np.split(np.argsort(place, kind="stable"), np.cumsum(counts)[:-1])
     return MeasuredCells(
         metric,
         state,
