@@ -34,6 +34,14 @@ def test_sli_sources_are_histograms_or_counters() -> None:
                 assert one.metric(name).type in {"histogram", "counter"}, name
 
 
+def test_histograms_of_one_sli_are_names_of_one_thing() -> None:
+    """Rules for any version count an instance by whichever of them it exposes."""
+    for one in engines():
+        for source in one.slis.values():
+            found = {(one.metric(name).unit, one.metric(name).edges) for name in source.metrics}
+            assert len(found) <= 1, source
+
+
 @pytest.mark.parametrize(
     ("older", "newer"),
     [("0.9.2", "0.10.2"), ("0.10.2", "0.10.2.1"), ("b6700", "b10519"), ("1.2", "1.10"), ("0.8.5", "0.9")],

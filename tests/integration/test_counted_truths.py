@@ -212,3 +212,34 @@ def test_a_metric_that_was_not_switched_on_is_no_data_and_not_met(tmp_path: Path
         ("60m", "cliffwatch_slo:budget_left:ratio"): [],
     }
     evaluate(tmp_path, text, series, values=values, alerts={("60m", "SloBurn1h"): False})
+
+
+def test_an_older_name_counts_where_the_new_one_is_not_and_never_twice(tmp_path: Path) -> None:
+    """Before the rename, while both names are exposed, and after it: 100 events a minute on each, 10 of them bad."""
+    new, old = "vllm:inter_token_latency_seconds", "vllm:time_per_output_token_seconds"
+    exposed = {"before": [old], "between": [new, old], "after": [new]}
+    series = {
+        f'{name}_{part}instance="{instance}"}}': f"0+{a_minute}x60"
+        for instance, names in exposed.items()
+        for name in names
+        for part, a_minute in (('bucket{le="0.05",', 90), ("count{", 100))
+    }
+    text = slo("{sli: itl, threshold: 50ms, target: 95%}", group_by=["instance"])
+    values = {
+        ("60m", f'sum(cliffwatch_slo:{what}:rate5m{{instance="{instance}"}} * 60)'): [value]
+        for instance in exposed
+        for what, value in (("events", 100.0), ("bad", 10.0))
+    }
+    evaluate(tmp_path, text, series, values=values)
+
+
+def test_tokens_of_prompts_are_no_throughput(tmp_path: Path) -> None:
+    """SGLang counts both in one metric: 6000 tokens a second of prompts beside 300 generated, of 500 promised."""
+    tokens = "sglang:realtime_tokens_total"
+    series = {
+        f'{tokens}{{mode="prefill_compute"}}': "0+360000x60",
+        f'{tokens}{{mode="decode"}}': "0+18000x60",
+        "sglang:num_running_reqs": "3x60",
+    }
+    text = slo("{sli: throughput, slices: {length: 5m, tokens_per_s: 500}, target: 99%}", engine="sglang")
+    evaluate(tmp_path, text, series, values={("60m", record("bad:ratio30m")): [1.0]})

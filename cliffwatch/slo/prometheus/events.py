@@ -85,11 +85,11 @@ def events_of(objective: Objective, watch: Watch, *, field: str) -> Events:
         reason = source.lacking if source else "no metric of it"
         message = f"is nothing that {engine.title} exposes: {reason}"
         raise InputError(message, field=f"{field}.sli", value=objective.sli.value, allowed=exposed(engine))
-    metric = metric_of(engine, source, watch, f"{field}.sli")
-    _refuse_groups(metric, watch, objective)
-    if metric.type == "counter":
-        return _counted(source, watch, metric)
-    return _on_an_edge(objective, metric, source, watch, f"{field}.threshold")
+    metrics = metrics_of(engine, source, watch, f"{field}.sli")
+    refuse_groups(metrics[0], watch, objective.sli.value)
+    if metrics[0].type == "counter":
+        return _counted(source, watch, metrics[0])
+    return _on_an_edge(objective, metrics, source, watch, f"{field}.threshold")
 
 
 def exposed(engine: Engine) -> str:
@@ -99,12 +99,20 @@ def exposed(engine: Engine) -> str:
 
 def metric_of(engine: Engine, source: SliSource, watch: Watch, field: str) -> Metric:
     """The metric that an SLI is read from in the engine's version. Raises InputError where that has none."""
-    candidates = [engine.metric(name) for name in source.metrics]
+    return metrics_of(engine, source, watch, field)[0]
+
+
+def metrics_of(engine: Engine, source: SliSource, watch: Watch, field: str) -> tuple[Metric, ...]:
+    """The same; where the version is not known all names that it may have, the newest first.
+
+    Each instance counts by the first that it exposes: some versions expose an older name beside the new one.
+    """
+    candidates = tuple(engine.metric(name) for name in source.metrics)
     if watch.version is None:
-        return candidates[0]
+        return candidates
     for metric in candidates:
         if metric.in_version(watch.version):
-            return metric
+            return (metric,)
     spans = "; ".join(f"{one.name} since {one.since or 'ever'} until {one.until or 'now'}" for one in candidates)
     raise InputError(f"has no metric in {engine.title} {watch.version}", field=field, allowed=spans)
 
@@ -117,15 +125,16 @@ def labels_of_objective(objective: Objective, watch: Watch) -> set[str]:
     return set(labels_of(metric_of(watch.catalog, source, watch, "sli"), watch))
 
 
-def _refuse_groups(metric: Metric, watch: Watch, objective: Objective) -> None:
+def refuse_groups(metric: Metric, watch: Watch, sli: str) -> None:
+    """Raises InputError where the metric of an SLI lacks a label that the file groups, matches or excludes by."""
     has = labels_of(metric, watch)
     for label in (*watch.group_by, *watch.match, *watch.exclude.labels):
         if label not in has:
             raise InputError(
-                f"has no label {label}, which {objective.sli.value} is to be grouped, matched or excluded by",
+                f"has no label {label}, which {sli} is to be grouped, matched or excluded by",
                 field="watch",
                 value=metric.name,
-                allowed=f"{', '.join(sorted(has))}; or a file of its own for {objective.sli.value}",
+                allowed=f"{', '.join(sorted(has))}; or a file of its own for {sli}",
             )
 
 
@@ -158,8 +167,9 @@ def _counted(source: SliSource, watch: Watch, metric: Metric) -> Events:
     return Events(everything, bad, metric.name, _notes(metric, source))
 
 
-def _on_an_edge(objective: Objective, metric: Metric, source: SliSource, watch: Watch, field: str) -> Events:
+def _on_an_edge(objective: Objective, metrics: Sequence[Metric], source: SliSource, watch: Watch, field: str) -> Events:
     assert objective.threshold is not None  # noqa: S101  the SLO file's own check
+    metric = metrics[0]  # the others are older names of it
     threshold = in_unit(objective.threshold, metric)
     layouts = layouts_of(metric, watch)
     chosen = [edge_under(layout, threshold) for layout in layouts]
@@ -167,13 +177,11 @@ def _on_an_edge(objective: Objective, metric: Metric, source: SliSource, watch: 
         raise _off_edge(metric, watch, layouts, threshold, field)
     edges = sorted({edge for edge in chosen if edge is not None}, reverse=True)
 
-    def bucket(edge: float) -> str:
-        return engine_rate(f"{metric.name}_bucket", watch, {"le": le_pattern(edge)})
-
     # An instance whose buckets lack the threshold counts by its largest edge below: it may call a good event bad,
     # never a bad one good.
-    good = summed(watch.group_by, " or ignoring (le) ".join(bucket(edge) for edge in edges))
-    count = summed(watch.group_by, engine_rate(f"{metric.name}_count", watch))
+    buckets = [engine_rate(f"{one.name}_bucket", watch, {"le": le_pattern(edge)}) for one in metrics for edge in edges]
+    good = summed(watch.group_by, " or ignoring (le) ".join(buckets))
+    count = summed(watch.group_by, " or ".join(engine_rate(f"{one.name}_count", watch) for one in metrics))
     bad = f"clamp_min({count} - {good}, 0)"
     everything = count
     if (without := source.without) is not None and without.le is not None:

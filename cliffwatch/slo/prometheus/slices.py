@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 from decimal import Decimal
 
-from cliffwatch.engines.catalog import SliSource
 from cliffwatch.errors import InputError
-from cliffwatch.slo.prometheus.events import Events, exposed
+from cliffwatch.slo.prometheus.events import Events, exposed, metric_of, refuse_groups
 from cliffwatch.slo.prometheus.promql import summed, window_text
 from cliffwatch.slo.prometheus.record import BASE_S, Rule, record, recorded
 from cliffwatch.slo.prometheus.series import engine_range, engine_rate
@@ -42,7 +41,7 @@ def throughput(slices: Slices, watch: Watch, labels: dict[str, str], *, field: s
     """Slices by tokens a second; one counts where some engine of the group had requests in its batch throughout.
 
     Raises:
-        InputError: the engine does not tell tokens generated, or whether it works.
+        InputError: the engine does not tell tokens generated, or whether it works, or not by the labels of the file.
     """
     engine = watch.catalog
     source, running = engine.slis.get("throughput"), engine.signals.get("running")
@@ -50,8 +49,13 @@ def throughput(slices: Slices, watch: Watch, labels: dict[str, str], *, field: s
         lacking = (source.lacking if source else None) or "no count of tokens, or of running requests"
         message = f"is nothing that {engine.title} exposes: {lacking}"
         raise InputError(message, field=f"{field}.sli", value="throughput", allowed=exposed(engine))
+    metric = metric_of(engine, source, watch, f"{field}.sli")
+    for one in (metric, engine.metric(running)):
+        refuse_groups(one, watch, "throughput")
     text, length = window_text(round(slices.length)), round(slices.length)
-    tokens = summed(watch.group_by, engine_rate(_tokens_of(source, watch), watch, _only(source)))
+    counter = f"{metric.name}_sum" if metric.type == "histogram" else metric.name
+    match = next((one.match for one in source.events if one.metric == metric.name), {})
+    tokens = summed(watch.group_by, engine_rate(counter, watch, match))
     at_work = engine_range(running, watch)
     # An engine younger than the slice would seem slow: its rate is of a part of it.
     throughout = f"min_over_time({at_work}) and {at_work.removesuffix('[{window}]')} offset {{window}}"
@@ -62,20 +66,7 @@ def throughput(slices: Slices, watch: Watch, labels: dict[str, str], *, field: s
     ]
     counts = f"({recorded('slice:busy', labels)} > bool 0)"
     slow = f"({recorded('slice:tokens_rate', labels)} < bool {slices.tokens_per_s:.15g})"
-    return rules, _events(
-        counts, slow, length, Events("", "", source.metrics[0], (source.note,) if source.note else ())
-    )
-
-
-def _tokens_of(source: SliSource, watch: Watch) -> str:
-    """The counter of tokens; of a histogram of answers' lengths the sum is one."""
-    metric = watch.catalog.metric(source.metrics[0])
-    return f"{metric.name}_sum" if metric.type == "histogram" else metric.name
-
-
-def _only(source: SliSource) -> dict[str, str]:
-    """Labels of the tokens that are generated, where the counter has others too."""
-    return source.events[0].match if source.events else {}
+    return rules, _events(counts, slow, length, Events("", "", metric.name, (source.note,) if source.note else ()))
 
 
 def _events(counts: str, bad: str, length: int, of: Events) -> Events:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.slo.prometheus.test_compile import compiled, refused, rules
@@ -57,6 +59,29 @@ def test_throughput_is_refused_where_the_engine_does_not_tell_it() -> None:
     said = refused(THROUGHPUT, engine="triton")
     assert "nothing that" in said
     assert "allowed: ttft, " in said
+
+
+@pytest.mark.parametrize(
+    ("engine", "tokens"),
+    [
+        ("sglang", 'sum(rate(sglang:realtime_tokens_total{mode=~"decode"}[10m]))'),  # other modes are prompts' tokens
+        ("tgi", "sum(rate(tgi_request_generated_tokens_sum[10m]))"),  # a histogram of answers' lengths
+    ],
+)
+def test_throughput_is_of_tokens_generated(engine: str, tokens: str) -> None:
+    assert records(THROUGHPUT, engine=engine)["cliffwatch_slo:slice:tokens_rate"] == tokens
+
+
+@pytest.mark.parametrize(
+    ("watch", "says"),
+    [
+        ({"engine": "trtllm", "version": "1.1"}, "objectives[0].sli: has no metric in TensorRT-LLM"),
+        ({"group_by": ["finished_reason"]}, "has no label finished_reason, which throughput is to be grouped"),
+        ({"engine": "sglang", "match": {"mode": "decode"}}, "got 'sglang:num_running_reqs'"),
+    ],
+)
+def test_throughput_is_refused_where_its_series_cannot_be_there(watch: dict[str, Any], says: str) -> None:
+    assert says in refused(THROUGHPUT, **watch)
 
 
 @pytest.mark.parametrize("group_by", [[], ["model_name"]])
