@@ -1,4 +1,8 @@
-"""The latest alert events, each once however often and by whom it was told. A cache: Prometheus can tell them again."""
+"""The latest alert events, each once however often and by whom it was told. A cache: Prometheus can tell them again.
+
+A notification tells the instants themselves, so that fingerprint and beginning name an event. A series tells them on
+its steps: what it shows is known where a notified event was firing at one of these.
+"""
 
 from __future__ import annotations
 
@@ -7,46 +11,64 @@ from collections.abc import Iterable
 
 import msgspec
 
-from cliffwatch.slo.live.alert_events import STEP_S, AlertEvent
+from cliffwatch.slo.live.alert_events import AlertEvent
 
 MAX_EVENTS = 1_000
-SAME_WITHIN_S = 2 * STEP_S  # the beginnings of one event as a notification and as a series tell it
 
 
 class AlertLog:
-    """At most `MAX_EVENTS` events, the earliest dropped first."""
+    """At most `MAX_EVENTS` events, the earliest dropped first. `version` changes when anything was taken."""
 
     def __init__(self) -> None:
-        self._events: dict[tuple[str, float], AlertEvent] = {}
+        self.version = 0
+        self._events: dict[str, dict[float, AlertEvent]] = {}  # by fingerprint and beginning
 
     def take(self, events: Iterable[AlertEvent]) -> None:
         """Add events, or what is new of those that are known: that they have ended."""
         for event in events:
-            key = self._known(event) or (event.fingerprint, event.started_unix_s)
-            old = self._events.get(key)
-            if old is None:
-                self._events[key] = event
-            elif old.ended_unix_s is None and event.ended_unix_s is not None:
-                self._events[key] = msgspec.structs.replace(old, ended_unix_s=event.ended_unix_s)
-        for key in sorted(self._events, key=lambda one: one[1])[: max(0, len(self._events) - MAX_EVENTS)]:
-            del self._events[key]
+            own = self._events.setdefault(event.fingerprint, {})
+            (_take_stepped if event.step_s else _take_exact)(own, event)
+        self._forget()
+        self.version += 1
 
     def newest(self) -> list[AlertEvent]:
         """All of them, the newest first."""
-        return sorted(self._events.values(), key=lambda one: one.started_unix_s, reverse=True)
+        events = (event for own in self._events.values() for event in own.values())
+        return sorted(events, key=lambda one: one.started_unix_s, reverse=True)
 
-    def _known(self, event: AlertEvent) -> tuple[str, float] | None:
-        return next(
-            (key for key, old in self._events.items() if key[0] == event.fingerprint and _same(old, event)),
-            None,
-        )
+    def _forget(self) -> None:
+        for event in self.newest()[MAX_EVENTS:]:
+            own = self._events[event.fingerprint]
+            del own[event.started_unix_s]
+            if not own:
+                del self._events[event.fingerprint]
 
 
-def _same(one: AlertEvent, other: AlertEvent) -> bool:
-    """Whether two of one fingerprint are the same event: of about one beginning, and neither over before the other
-    began. An alert that is resolved and fires again is another one, as for Alertmanager."""
-    near = abs(one.started_unix_s - other.started_unix_s) <= SAME_WITHIN_S
-    return near and _over_by(one) > other.started_unix_s and _over_by(other) > one.started_unix_s
+def _take_exact(own: dict[float, AlertEvent], event: AlertEvent) -> None:
+    """It stands in place of what a series told of it; an end that is known stays."""
+    told = [own.pop(old.started_unix_s) for old in list(own.values()) if old.step_s and _shows(old, event)]
+    known = own.get(event.started_unix_s)
+    ends = (one.ended_unix_s for one in (known, event, *told) if one is not None)
+    ended_s = next((end for end in ends if end is not None), None)
+    own[event.started_unix_s] = msgspec.structs.replace(event, ended_unix_s=ended_s)
+
+
+def _take_stepped(own: dict[float, AlertEvent], event: AlertEvent) -> None:
+    shown = [old for old in own.values() if _shows(event, old)]
+    last = max(shown, key=lambda one: one.started_unix_s, default=None)
+    if last is not None and last.ended_unix_s is None:
+        own[last.started_unix_s] = msgspec.structs.replace(last, ended_unix_s=event.ended_unix_s)
+    elif last is None or _last_step(event) >= _over_by(last):  # it was there after all that is known had ended
+        own[event.started_unix_s] = event
+
+
+def _shows(stepped: AlertEvent, other: AlertEvent) -> bool:
+    """Whether `other` was firing at a step at which the series shows the alert."""
+    return other.started_unix_s <= _last_step(stepped) and _over_by(other) > stepped.started_unix_s
+
+
+def _last_step(stepped: AlertEvent) -> float:
+    return _over_by(stepped) - stepped.step_s
 
 
 def _over_by(event: AlertEvent) -> float:

@@ -8,7 +8,9 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+from services.slo.encoded import Encoded
 from services.slo.problems import BusyError
+from services.slo.shared import Shared
 
 Value = TypeVar("Value")
 
@@ -16,6 +18,7 @@ WORKERS = 4
 LOOKUP_WORKERS = 2
 MAX_WAITING = 64
 MAX_KEPT = 512
+MAX_KEPT_BYTES = 16 << 20
 DEADLINE_S = 30.0
 
 
@@ -23,18 +26,25 @@ class Answers:
     """A cache of computed values, keyed by what was asked and by the fingerprint of the files it was read from.
 
     Askers of the same thing at the same time share one computation. At most `MAX_WAITING` computations are under way
-    or waiting and at most `MAX_KEPT` values are kept; one value a key, so a live run's old answers do not pile up.
+    or waiting, and at most `MAX_KEPT` values are kept, of `MAX_KEPT_BYTES` where they are encoded; one value a key, so
+    a live run's old answers do not pile up.
     """
 
-    def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="answer")
+    def __init__(self, workers: int = WORKERS) -> None:
+        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="answer")
         self._lookups = ThreadPoolExecutor(LOOKUP_WORKERS, thread_name_prefix="lookup")
         self._kept: OrderedDict[Hashable, tuple[str, Any]] = OrderedDict()
-        self._under_way: dict[tuple[Hashable, str], asyncio.Future[Any]] = {}
+        self._kept_bytes = 0
+        self._computed = Shared()
+        self._looked_up = Shared()
 
-    async def look(self, call: Callable[[], Value]) -> Value:
-        """Run a short blocking call (a few `stat`s) apart from the computations, so that these never delay it."""
-        return await asyncio.get_running_loop().run_in_executor(self._lookups, call)
+    async def look(self, key: Hashable, call: Callable[[], Value]) -> Value:
+        """Run a short blocking call (a few `stat`s) apart from the computations, so that these never delay it.
+
+        Askers of one key at one moment share it: each system call gives the interpreter away, and waits to get it back.
+        """
+        loop = asyncio.get_running_loop()
+        return await self._looked_up.get(key, lambda: loop.run_in_executor(self._lookups, call))
 
     async def get(
         self, key: Hashable, fingerprint: str, compute: Callable[[], Value], *, deadline_s: float = DEADLINE_S
@@ -49,9 +59,9 @@ class Answers:
             self._kept.move_to_end(key)
             value: Value = kept[1]
             return value
-        future = self._under_way.get((key, fingerprint)) or self._start(key, fingerprint, compute)
+        shared = self._computed.get((key, fingerprint), lambda: self._start(key, fingerprint, compute))
         try:
-            return await asyncio.wait_for(asyncio.shield(future), deadline_s)
+            return await asyncio.wait_for(shared, deadline_s)
         except TimeoutError:
             raise BusyError(f"not computed within {deadline_s:g} s; it goes on, ask again") from None
 
@@ -61,18 +71,25 @@ class Answers:
         self._lookups.shutdown(cancel_futures=True)
 
     def _start(self, key: Hashable, fingerprint: str, compute: Callable[[], Value]) -> asyncio.Future[Value]:
-        if len(self._under_way) >= MAX_WAITING:
+        if len(self._computed) >= MAX_WAITING:
             raise BusyError(f"{MAX_WAITING} computations are waiting already")
         future = asyncio.get_running_loop().run_in_executor(self._pool, compute)
-        self._under_way[key, fingerprint] = future
-        future.add_done_callback(lambda done: self._finish(key, fingerprint, done))
+        future.add_done_callback(lambda done: self._keep(key, fingerprint, done))
         return future
 
-    def _finish(self, key: Hashable, fingerprint: str, done: asyncio.Future[Any]) -> None:
-        self._under_way.pop((key, fingerprint), None)
+    def _keep(self, key: Hashable, fingerprint: str, done: asyncio.Future[Any]) -> None:
         if done.cancelled() or done.exception() is not None:
             return
+        self._forget(key)
         self._kept[key] = (fingerprint, done.result())
-        self._kept.move_to_end(key)
-        while len(self._kept) > MAX_KEPT:
-            self._kept.popitem(last=False)
+        self._kept_bytes += _bytes(done.result())
+        while len(self._kept) > MAX_KEPT or self._kept_bytes > MAX_KEPT_BYTES:
+            self._forget(next(iter(self._kept)))
+
+    def _forget(self, key: Hashable) -> None:
+        _, value = self._kept.pop(key, (None, None))
+        self._kept_bytes -= _bytes(value)
+
+
+def _bytes(value: object) -> int:
+    return len(value) if isinstance(value, bytes | Encoded) else 0

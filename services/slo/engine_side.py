@@ -14,6 +14,7 @@ from cliffwatch.errors import InputError
 from cliffwatch.slo.beside.compare import beside
 from cliffwatch.slo.beside.document import Beside
 from services.slo.answers import Answers
+from services.slo.encoded import Encoded, encoded
 from services.slo.parameters import NoParameters, RunId
 from services.slo.problems import refusals
 from services.slo.service import Service, content_answer
@@ -38,10 +39,10 @@ class EngineSides:
         self._server = server
         self._answers = Answers()
 
-    async def of(self, folder: RunFolder) -> EngineSide:
-        """A run's two sides. Raises RunError, UnreachableError, BusyError."""
+    async def of(self, folder: RunFolder) -> Encoded:
+        """A run's two sides, an `EngineSide`. Raises RunError, UnreachableError, BusyError."""
         if self._server is None:
-            return EngineSide(beside=None, note=NO_PROMETHEUS)
+            return encoded(EngineSide(beside=None, note=NO_PROMETHEUS))
         stamp = f"{folder.fingerprint} {time.monotonic() // KEEP_S:.0f}"
         return await self._answers.get(folder.run_id, stamp, partial(self._read, folder, self._server))
 
@@ -49,13 +50,13 @@ class EngineSides:
         """Wait for what is running; start nothing more."""
         self._answers.close()
 
-    def _read(self, folder: RunFolder, server: Prometheus) -> EngineSide:
+    def _read(self, folder: RunFolder, server: Prometheus) -> Encoded:
         slo = self._service.slo_of(folder)
         try:
             found = self._service.read(folder, lambda reader: beside(reader, slo, server.ask_all))
         except InputError as error:  # of the run, not of the request: it goes on, or its engine is not known
-            return EngineSide(beside=None, note=str(error))
-        return EngineSide(beside=found, note=None)
+            return encoded(EngineSide(beside=None, note=str(error)))
+        return encoded(EngineSide(beside=found, note=None))
 
 
 def add_engine(api: APIRouter, service: Service, sides: EngineSides) -> None:
@@ -66,5 +67,4 @@ def add_engine(api: APIRouter, service: Service, sides: EngineSides) -> None:
     )
     async def engine(request: Request, run_id: RunId, _asked: Annotated[NoParameters, Query()]) -> Response:
         """The engine's own figures over the run's time beside the client's, and where the time between went."""
-        folder = await service.answers.look(partial(service.store.find, run_id))
-        return content_answer(request, await sides.of(folder))
+        return content_answer(request, await sides.of(await service.find(run_id)))

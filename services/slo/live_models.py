@@ -114,6 +114,7 @@ class EventItem(_Answer):
     fingerprint: str
     started_unix_s: float
     ended_unix_s: float | None = Field(description="Null: it still fires.")
+    late_up_to_s: float = Field(description="How late the beginning may be told: 0 by Alertmanager, else a step.")
 
 
 class Alerts(_Answer):

@@ -9,7 +9,9 @@ from fastapi import APIRouter, Path, Query, Request, Response
 
 from cliffwatch.errors import InputError
 from cliffwatch.slo.live.alert_events import read_webhook
+from cliffwatch.slo.live.history import Grid, ObjectiveHistory
 from services.slo import live_views as views
+from services.slo.encoded import Encoded, encoded
 from services.slo.live_models import Alerts, History, Received, SloDetail, SloList
 from services.slo.parameters import HistoryParameters, NoParameters
 from services.slo.problems import NotAllowedError, TooLargeError, UnknownSloError, refusals
@@ -36,31 +38,32 @@ def _add_slos(api: APIRouter, watcher: Watcher | None) -> None:
     @api.get("/v1/slos", tags=["slos"], response_model=SloList, responses=refusals(422))
     async def slos(request: Request, _asked: Annotated[NoParameters, Query()]) -> Response:
         """Every SLO that is watched, with the worst of each objective."""
-        return content_answer(request, views.slos(None if watcher is None else await watcher.seen()))
+        if watcher is None:
+            return content_answer(request, encoded(views.slos(None)))
+        return content_answer(request, await watcher.told("list", lambda seen: encoded(views.slos(seen))))
 
     @api.get("/v1/slos/{name}", tags=["slos"], response_model=SloDetail, responses=refusals(404, 422))
     async def slo(request: Request, name: SloName, _asked: Annotated[NoParameters, Query()]) -> Response:
         """One SLO: every group's attainment with its interval and n, budget left, burn rates, forecast."""
         watching = _watching(watcher)
         watching.known(name)
-        seen = await watching.seen()
-        document = next(one for one in views.current(seen).slos if one.name == name)
-        return content_answer(request, SloDetail(source=views.source(seen), slo=document))
+        return content_answer(request, await watching.told(f"slo {name}", lambda seen: encoded(views.slo(name, seen))))
 
     @api.get("/v1/slos/{name}/history", tags=["slos"], response_model=History, responses=refusals(404, 422, 503))
     async def history(request: Request, name: SloName, asked: Annotated[HistoryParameters, Query()]) -> Response:
         """Budget left and burn rates over time."""
-        grid, objectives = await _watching(watcher).history(name, asked.span_s, asked.points)
-        return content_answer(request, views.history(name, grid, objectives))
+
+        def view(grid: Grid, found: tuple[ObjectiveHistory, ...]) -> Encoded:
+            return encoded(views.history(name, grid, found))
+
+        return content_answer(request, await _watching(watcher).history(name, asked.span_s, asked.points, view))
 
 
 def _add_alerts(api: APIRouter, watcher: Watcher | None, webhook_token: str | None) -> None:
     @api.get("/v1/alerts", tags=["slos"], response_model=Alerts, responses=refusals(404, 422))
     async def alerts(request: Request, _asked: Annotated[NoParameters, Query()]) -> Response:
         """What fires now by these figures and by Prometheus, and the events of the last day."""
-        watching = _watching(watcher)
-        seen = await watching.seen()
-        return content_answer(request, views.alerts(seen, *await watching.alerts()))
+        return content_answer(request, await _watching(watcher).alerts(lambda *told: encoded(views.alerts(*told))))
 
     @api.post("/v1/alertmanager", tags=["slos"], responses=refusals(401, 404, 413, 422))
     async def alertmanager(request: Request) -> Received:

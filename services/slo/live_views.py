@@ -17,6 +17,7 @@ from services.slo.live_models import (
     HistoryObjective,
     ObjectiveItem,
     PrometheusAlertItem,
+    SloDetail,
     SloItem,
     SloList,
     Source,
@@ -41,6 +42,12 @@ def slos(seen: Seen | None) -> SloList:
     if seen is None:
         return SloList(source=Source(as_of_unix_s=None, problem=None, warnings=[]), slos=[], note=NOT_WATCHED)
     return SloList(source=source(seen), slos=[_item(one) for one in current(seen).slos], note=None)
+
+
+def slo(name: str, seen: Seen) -> SloDetail:
+    """One SLO that is watched."""
+    document = next(one for one in current(seen).slos if one.name == name)
+    return SloDetail(source=source(seen), slo=document)
 
 
 def current(seen: Seen) -> ReadingDocument:
@@ -141,6 +148,7 @@ def alerts(seen: Seen, events: Sequence[AlertEvent], events_problem: str | None)
                 fingerprint=one.fingerprint,
                 started_unix_s=one.started_unix_s,
                 ended_unix_s=one.ended_unix_s,
+                late_up_to_s=one.step_s,
             )
             for one in events
         ],

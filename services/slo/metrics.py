@@ -56,7 +56,7 @@ class ServiceMetrics:
 
 async def gather(service: Service) -> RunsCollector:
     """Figures of the newest `MAX_RUNS` runs; those not computed by the deadline are left out until a later scrape."""
-    runs = await service.answers.look(service.store.list)
+    runs = await service.answers.look("list", service.store.list)
     readable = [run for run in runs if run.manifest is not None][:MAX_RUNS]
     tasks = {run.folder.run_id: asyncio.ensure_future(_figures(service, run)) for run in readable}
     if tasks:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
@@ -16,6 +15,7 @@ from cliffwatch.surface.cells import STATISTICS
 from cliffwatch.surface.dimensions import DIMENSIONS
 from cliffwatch.surface.use import PARTS
 from services.slo import views
+from services.slo.encoded import Encoded, encoded
 from services.slo.engine_side import EngineSides, add_engine
 from services.slo.grid_routes import add_grids
 from services.slo.live_metrics import SloCollector
@@ -44,7 +44,7 @@ from services.slo.parameters import (
 )
 from services.slo.problems import refusals
 from services.slo.service import Service, content_answer
-from services.slo.store import RunFolder
+from services.slo.shared import Shared
 from services.slo.surface_routes import add_surfaces
 from services.slo.watcher import Watcher
 
@@ -69,6 +69,8 @@ def router(
 
 
 def _add_service(api: APIRouter, service: Service, metrics: ServiceMetrics, watcher: Watcher | None) -> None:
+    scrapes = Shared()
+
     @api.get("/healthz", tags=["service"], responses=refusals(422))
     async def health(_asked: Annotated[NoParameters, Query()]) -> Health:
         """The service answers."""
@@ -78,10 +80,14 @@ def _add_service(api: APIRouter, service: Service, metrics: ServiceMetrics, watc
     async def prometheus(request: Request) -> Response:
         """The newest runs, and the service itself, for Prometheus."""
         encode, media_type = exposition.choose_encoder(request.headers.get("accept", ""))
-        text = encode(await gather(service)) + encode(metrics.registry)
-        if watcher is not None:
-            text += encode(SloCollector(await watcher.seen()))
-        return Response(text.replace(b"# EOF\n", b"", text.count(b"# EOF\n") - 1), media_type=media_type)
+
+        async def gathered() -> bytes:
+            text = encode(await gather(service)) + encode(metrics.registry)
+            if watcher is not None:
+                text += await watcher.told(media_type, lambda seen: encode(SloCollector(seen)))
+            return text.replace(b"# EOF\n", b"", text.count(b"# EOF\n") - 1)
+
+        return Response(await scrapes.get(media_type, gathered), media_type=media_type)
 
     @api.get("/v1/metrics", tags=["service"], responses=refusals(422))
     async def choices(_asked: Annotated[NoParameters, Query()]) -> Choices:
@@ -104,18 +110,19 @@ def _add_runs(api: APIRouter, service: Service) -> None:
     @api.get("/v1/runs", tags=["runs"], response_model=RunList, responses=refusals(422))
     async def runs(request: Request, asked: Annotated[ListParameters, Query()]) -> Response:
         """The runs in the folder, newest first, damaged ones included."""
-        found = await service.answers.look(service.store.list)
-        return content_answer(
-            request, RunList(total=len(found), runs=[views.item(run) for run in found[: asked.limit]])
-        )
+
+        def list_runs() -> Encoded:
+            found = service.store.list()
+            return encoded(RunList(total=len(found), runs=[views.item(run) for run in found[: asked.limit]]))
+
+        return content_answer(request, await service.answers.look(("runs", asked.limit), list_runs))
 
     @api.get("/v1/runs/{run_id}", tags=["runs"], response_model=RunDetail, responses=refusals(404, 409, 422, 503))
     async def run(request: Request, run_id: RunId, _asked: Annotated[NoParameters, Query()]) -> Response:
         """One run: what it was, how far it has come, whether to trust it."""
-        folder = await service.answers.look(partial(service.store.find, run_id))
-        counted = await service.compute(folder, "rows", views.rows)
-        listed = await service.answers.look(partial(service.store.listed, folder))
-        return content_answer(request, views.detail(listed, counted))
+        listed = await service.answers.look(("run", run_id), lambda: service.store.listed(service.store.find(run_id)))
+        counted = await service.compute(listed.folder, "rows", views.rows)
+        return content_answer(request, encoded(views.detail(listed, counted)))
 
 
 def _add_figures(api: APIRouter, service: Service) -> None:
@@ -125,19 +132,13 @@ def _add_figures(api: APIRouter, service: Service) -> None:
     async def attainment(request: Request, run_id: RunId, asked: Annotated[PhaseParameters, Query()]) -> Response:
         """Every objective: attainment with its interval and n, met, missed or too few data; goodput and price."""
 
-        async def view(folder: RunFolder) -> Attainment:
-            return views.attainment(run_id, await service.report(folder, asked.phase))
-
-        return await service.answer(request, run_id, view)
+        return await service.judged(request, run_id, asked.phase, views.attainment)
 
     @api.get("/v1/runs/{run_id}/outcomes", tags=["figures"], response_model=Outcomes, responses=refused)
     async def outcomes(request: Request, run_id: RunId, asked: Annotated[PhaseParameters, Query()]) -> Response:
         """How the requests ended, and the most frequent errors."""
 
-        async def view(folder: RunFolder) -> Outcomes:
-            return views.outcomes(run_id, await service.report(folder, asked.phase))
-
-        return await service.answer(request, run_id, view)
+        return await service.judged(request, run_id, asked.phase, views.outcomes)
 
     @api.get("/v1/runs/{run_id}/percentiles", tags=["figures"], response_model=Percentiles, responses=refused)
     async def percentiles(request: Request, run_id: RunId, asked: Annotated[MetricParameters, Query()]) -> Response:

@@ -19,6 +19,7 @@ from cliffwatch.records.schema import Phase
 from cliffwatch.report.summary import Report, own_slo, summarize
 from cliffwatch.slo.spec import SloFile
 from services.slo.answers import Answers, Value
+from services.slo.encoded import Encoded, json_of, tag_of
 from services.slo.problems import UnsettledRunError
 from services.slo.readers import Readers
 from services.slo.store import RunFolder, RunStore
@@ -37,6 +38,10 @@ class Service:
         identity = f"{__version__} {'' if slo is None else slo.model_dump_json()}"
         self._salt = hashlib.sha256(identity.encode()).hexdigest()
 
+    async def find(self, run_id: str) -> RunFolder:
+        """The run as its files now are. Raises UnknownRunError."""
+        return await self.answers.look(("find", run_id), partial(self.store.find, run_id))
+
     async def compute(self, folder: RunFolder, question: str, view: Callable[[RunReader], Value]) -> Value:
         """`view` of a run, kept under `question` for as long as the run's rows stay as they are. Raises RunError."""
         key = (folder.run_id, question)
@@ -46,19 +51,17 @@ class Service:
         """The run's judged report: attainment, outcomes and metrics are all parts of it. Raises RunError."""
         return await self.compute(folder, f"report {phase}", partial(self._report, folder, Phase(phase)))
 
-    async def answer(
-        self, request: Request, run_id: str, view: Callable[[RunFolder], Awaitable[BaseModel]]
-    ) -> Response:
-        """`view` of that run as JSON; 304 where the client has what the rows still say.
+    async def answer(self, request: Request, run_id: str, view: Callable[[RunFolder], Awaitable[bytes]]) -> Response:
+        """`view` of that run, which is JSON; 304 where the client has what the rows still say.
 
         Raises:
             UnknownRunError, RunError.
         """
-        folder = await self.answers.look(partial(self.store.find, run_id))
-        tag = _tag(folder.fingerprint, request.url.path, request.url.query, self._salt)
+        folder = await self.find(run_id)
+        tag = tag_of(folder.fingerprint, request.url.path, request.url.query, self._salt)
         if _holds(request, tag):
             return Response(status_code=304, headers=_headers(tag))
-        return Response((await view(folder)).model_dump_json(), media_type="application/json", headers=_headers(tag))
+        return Response(await view(folder), media_type="application/json", headers=_headers(tag))
 
     async def viewed(
         self,
@@ -74,8 +77,20 @@ class Service:
         """
         question = f"{request.url.path} {asked.model_dump_json()}"
 
-        async def ask(folder: RunFolder) -> BaseModel:
-            return await self.compute(folder, question, lambda reader: view(run_id, reader, asked))
+        async def ask(folder: RunFolder) -> bytes:
+            return await self.compute(folder, question, lambda reader: json_of(view(run_id, reader, asked)))
+
+        return await self.answer(request, run_id, ask)
+
+    async def judged(
+        self, request: Request, run_id: str, phase: str, view: Callable[[str, Report], BaseModel]
+    ) -> Response:
+        """`view(run_id, report)` of a phase. Raises UnknownRunError, RunError."""
+        key = (run_id, f"{request.url.path} {phase}")
+
+        async def ask(folder: RunFolder) -> bytes:
+            report = await self.report(folder, phase)
+            return await self.answers.get(key, folder.fingerprint, lambda: json_of(view(run_id, report)))
 
         return await self.answer(request, run_id, ask)
 
@@ -104,17 +119,11 @@ class Service:
             raise RunError(message, file=folder.run_id) from error
 
 
-def content_answer(request: Request, answer: BaseModel) -> Response:
-    """`answer` as JSON, tagged by its content: for what can change without a row being written."""
-    text = answer.model_dump_json()
-    tag = _tag(text)
-    if _holds(request, tag):
-        return Response(status_code=304, headers=_headers(tag))
-    return Response(text, media_type="application/json", headers=_headers(tag))
-
-
-def _tag(*parts: str) -> str:
-    return f'"{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:24]}"'
+def content_answer(request: Request, answer: Encoded) -> Response:
+    """`answer`, or 304 where the client has it."""
+    if _holds(request, answer.tag):
+        return Response(status_code=304, headers=_headers(answer.tag))
+    return Response(answer.text, media_type="application/json", headers=_headers(answer.tag))
 
 
 def _holds(request: Request, tag: str) -> bool:

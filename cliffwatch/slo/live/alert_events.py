@@ -22,12 +22,16 @@ _FNV_OFFSET, _FNV_PRIME, _MASK = 0xCBF29CE484222325, 0x100000001B3, (1 << 64) - 
 
 
 class AlertEvent(msgspec.Struct, frozen=True):
-    """One alert from firing to resolved; `ended_unix_s` None: it still fires. Times in Unix seconds."""
+    """One alert from firing to resolved; `ended_unix_s` None: it still fires. Times in Unix seconds.
+
+    `step_s`: of a series, whose times are the first step at which the alert was there, and was gone; 0: exact times.
+    """
 
     fingerprint: str
     labels: dict[str, str]
     started_unix_s: float
     ended_unix_s: float | None
+    step_s: float = 0.0
 
     @property
     def name(self) -> str:
@@ -88,7 +92,8 @@ def read_series(answer: Answer, grid: Grid) -> list[AlertEvent]:
                 begun = at
             elif not here and begun is not None:
                 ended = None if at == grid.count else grid.start_s + at * grid.step_s
-                events.append(AlertEvent(fingerprint(labels), labels, grid.start_s + begun * grid.step_s, ended))
+                started = grid.start_s + begun * grid.step_s
+                events.append(AlertEvent(fingerprint(labels), labels, started, ended, grid.step_s))
                 begun = None
     return events
 

@@ -85,7 +85,7 @@ def test_too_much_waiting_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         await asyncio.sleep(0.05)
         with pytest.raises(BusyError, match="waiting"):
             await answers.get("one more", "a", lambda: True)
-        assert await answers.look(lambda: "lookups still answer") == "lookups still answer"
+        assert await answers.look("key", lambda: "lookups still answer") == "lookups still answer"
         release.set()
         assert all(await asyncio.gather(*asking))
 
@@ -102,3 +102,39 @@ def test_kept_values_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with_answers(test)
     assert calls == [1, 2, 3, 4, 2]
+
+
+def test_encoded_values_are_bounded_by_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_KEPT_BYTES", 100)
+    calls: list[int] = []
+
+    def made(size: int) -> bytes:
+        calls.append(size)
+        return bytes(size)
+
+    async def test(answers: Answers) -> None:
+        for size in (40, 50, 40, 30, 50, 101, 40):  # 30 pushes 50 out, 101 everything
+            assert len(await answers.get(size, "a", lambda size=size: made(size))) == size  # type: ignore[misc]
+
+    with_answers(test)
+    assert calls == [40, 50, 30, 50, 101, 40]
+
+
+def test_lookups_of_one_moment_are_one() -> None:
+    release = threading.Event()
+    calls: list[int] = []
+
+    def look() -> int:
+        calls.append(1)
+        assert release.wait(5)
+        return len(calls)
+
+    async def test(answers: Answers) -> None:
+        asking = [asyncio.create_task(answers.look("key", look)) for _ in range(20)]
+        await asyncio.sleep(0.05)
+        asking.pop().cancel()  # who leaves takes nothing from the others
+        release.set()
+        assert await asyncio.gather(*asking) == [1] * 19
+        assert await answers.look("key", look) == 2
+
+    with_answers(test)

@@ -6,11 +6,13 @@ import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
+from cliffwatch.cli.processes import wait_for
 from cliffwatch.cli.prometheus import Prometheus
 from cliffwatch.slo.live.watched import load_watched
 from services.slo import watcher as watching
@@ -34,7 +36,7 @@ def server() -> Iterator[Scripted]:
 @pytest.fixture
 def live(root: Path, server: Scripted, monkeypatch: pytest.MonkeyPatch) -> Iterator[TestClient]:
     """The service over the scripted Prometheus; every look asks anew."""
-    monkeypatch.setattr(watching, "FRESH_S", 0.0)
+    monkeypatch.setattr(watching, "FRESH_S", 1e-6)
     (root.parent / "slo.yaml").write_text(SLO)
     watcher = Watcher(load_watched([root.parent / "slo.yaml"]), Prometheus(server.url, timeout_s=2.0))
     with TestClient(
@@ -110,6 +112,25 @@ def test_askers_of_one_moment_share_one_reading(
     assert len([query for _, query in server.asked if query.startswith("{__name__")]) == 1
 
 
+def test_a_reading_is_told_while_the_next_is_on_its_way(
+    live: TestClient, server: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = live.get("/v1/slos").json()["source"]["as_of_unix_s"]
+    monkeypatch.setattr(watching, "FRESH_S", 60.0)
+    monkeypatch.setattr(watching, "RENEW_S", 0.0)
+    answers, release = records(0.001), Event()
+
+    def held(path: str, query: str) -> tuple[int, bytes]:
+        assert release.wait(5)
+        return answers(path, query)
+
+    server.script = held
+    for _ in range(3):
+        assert live.get("/v1/slos").json()["source"]["as_of_unix_s"] == first
+    release.set()
+    assert wait_for(lambda: live.get("/v1/slos").json()["source"]["as_of_unix_s"] > first, timeout_s=5)
+
+
 def test_metrics_have_figures_and_leave_out_what_is_not_known(live: TestClient, server: Scripted) -> None:
     labels = 'group="model_name=m",objective="ttft-2.5s-99pct",slo="chat"'
     text = live.get("/metrics").text
@@ -147,6 +168,24 @@ def test_history_is_on_one_grid_with_gaps(live: TestClient, server: Scripted) ->
     assert group["budget_left"] == [None, None, None, pytest.approx(0.5)]
     assert group["burn_rates"] == {"3600": [None, None, None, pytest.approx(2)]}
     assert body["objectives"][0]["limits"]["3600"] == pytest.approx(14.4)
+
+
+def test_histories_wait_for_each_other_and_equal_ones_are_read_once(
+    live: TestClient, server: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """40 at once, of 20 kinds; the steps are a day long, so that all of a kind end at one instant."""
+    monkeypatch.setattr(watching, "FRESH_S", 1e6)
+    server.script = lambda path, query: (200, answer({"resultType": "matrix", "result": []}))
+    server.delay_s = 0.05
+
+    def ask(number: int) -> int:
+        points = 2 + number % 20
+        return live.get("/v1/slos/chat/history", params={"span_s": 86_400 * points, "points": points}).status_code
+
+    with ThreadPoolExecutor(40) as pool:
+        statuses = list(pool.map(ask, range(40)))
+    assert statuses == [200] * 40
+    assert len([query for _, query in server.asked if "cliffwatch_slo:bad:ratio" in query]) == 20
 
 
 def test_history_of_a_prometheus_that_is_down_is_a_problem(live: TestClient, server: Scripted) -> None:
