@@ -38,6 +38,8 @@ def prove_slo(
     from cliffwatch.cli.promtool import PromtoolTests, find_promtool
     from cliffwatch.slo.prometheus.proof import as_json as json_of
     from cliffwatch.slo.prometheus.proof import prove
+    from cliffwatch.slo.prometheus.proof_composite import prove_composite
+    from cliffwatch.slo.prometheus.rules import composites_of
 
     slo = _outside_maintenance(load_slo(file))
     text = _rules(slo, file, rules)
@@ -52,15 +54,18 @@ def prove_slo(
         for objective in slo.objectives:
             typer.echo(f"testing {objective.label}", err=True)
             proofs.append(prove(slo, slo.watch, objective, tests))
+        composites: list[Proof] = []
+        for one, promise in composites_of(slo, slo.watch, source=file):
+            typer.echo(f"testing composite {one.name}", err=True)
+            composites.append(prove_composite(slo, slo.watch, one, promise, tests, proofs))
+    everything = [*proofs, *composites]
     if as_json:
-        typer.echo(json.dumps(json_of(slo.name, version, proofs), ensure_ascii=False, indent=2))
+        typer.echo(json.dumps(json_of(slo.name, version, proofs, composites), ensure_ascii=False, indent=2))
     else:
-        for proof in proofs:
+        for proof in everything:
             _show(slo.name, proof)
-        for one in slo.watch.composites:
-            typer.echo(f"{slo.name} {one.name}: not tested: a composite is made of what its objectives record")
-        _sum_up(proofs, version, out)
-    raise typer.Exit(ExitCode.SLO_MISSED if any(proof.misses for proof in proofs) else ExitCode.OK)
+        _sum_up(everything, version, out)
+    raise typer.Exit(ExitCode.SLO_MISSED if any(proof.misses for proof in everything) else ExitCode.OK)
 
 
 def _outside_maintenance(slo: SloFile) -> SloFile:
@@ -92,10 +97,11 @@ def _folder(out: str) -> str:
 def _show(slo: str, proof: Proof) -> None:
     """The table of one objective, and what does not hold."""
     if proof.unproven:
-        typer.echo(f"{slo} {proof.key}: {proof.objective.label}: not tested: {proof.unproven}")
+        typer.echo(f"{slo} {proof.key}: {proof.label}: not tested: {proof.unproven}")
         return
     names = list(dict.fromkeys(cell.alert for cell in proof.table))
-    typer.echo(f"{slo} {proof.key}: {proof.objective.label}, {format_share(proof.objective.target)}; fires after")
+    target = "" if proof.target is None else f", {format_share(proof.target)}"
+    typer.echo(f"{slo} {proof.key}: {proof.label}{target}; fires after")
     typer.echo(f"  when so much {proof.bad}:")
     typer.echo("  bad" + "".join(f"{name:>16}" for name in names))
     for bad in dict.fromkeys(cell.bad for cell in proof.table):

@@ -85,6 +85,31 @@ def test_deployed_rules_that_differ_are_told(tmp_path: Path, command: Command) -
     assert ended.out.count("WRONG chat") == 1
 
 
+def test_a_composite_that_weighs_otherwise_is_told(tmp_path: Path, command: Command) -> None:
+    """Nine to one deployed as one to one: with one share in all parts it is alike, with one bad alone it is not."""
+    path = tmp_path / "slo.yaml"
+    path.write_text(
+        "name: chat\nobjectives:\n  - {sli: ttft, name: first, threshold: 2.5s, target: 95%}\n"
+        "  - {sli: availability, name: whole, target: 99%}\nwatch:\n  engine: vllm\n  composites:\n"
+        "    - {name: both, of: [first, whole], weights: [9, 1], target: 99%}\n"
+        "    - {name: worst, kind: any, of: [first, whole]}\n"
+    )
+    rules = tmp_path / "deployed.yml"
+    command("slo", "compile", path, "--out", rules)
+    text = rules.read_text()
+    changed = text.replace('objective="first"} * 9', 'objective="first"} * 1').replace("* 0 + 9", "* 0 + 1")
+    assert changed != text
+    rules.write_text(changed)
+    ended = command("slo", "test", path, "--promtool", PROMTOOL, "--rules", rules, "--json")
+    assert ended.code == 1
+    found = json.loads(ended.out)
+    assert [one["proven"] for one in (*found["objectives"], *found["composites"])] == [True, True, False, True]
+    both, worst = found["composites"]
+    alone = {miss["scenario"] for miss in both["misses"]}
+    assert alone == {"first alone is bad", "whole alone is bad"}
+    assert all(cell["proven"] is not False for cell in (*both["table"], *worst["table"]))
+
+
 def test_rules_that_promtool_refuses_are_wrong_input(tmp_path: Path, command: Command) -> None:
     rules = tmp_path / "deployed.yml"
     rules.write_text("groups: [{name: a, rules: [{record: a, expr: 'sum('}]}]\n")

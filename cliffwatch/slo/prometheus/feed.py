@@ -34,6 +34,7 @@ class Pod:
     """One instance of the engine.
 
     Attributes:
+        part: which of several objectives it has events of, by number; None: all of them, alike.
         old: it has the oldest bucket layout that the objective can be counted on, and spells edges as Go does (`5`, not
             `5.0`).
         without_bad: it exposes no series of bad events.
@@ -43,6 +44,7 @@ class Pod:
     instance: str = "a"
     old: bool = False
     without_bad: bool = False
+    part: int | None = None
 
 
 class Feed(Protocol):

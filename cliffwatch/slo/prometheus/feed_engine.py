@@ -19,14 +19,14 @@ from cliffwatch.slo.sli import Sli
 from cliffwatch.slo.slices import Slices
 from cliffwatch.slo.spec import Objective
 from cliffwatch.slo.watch import Watch
-from cliffwatch.units import as_written
+from cliffwatch.units import as_written, format_share
 
 _ONE_TOKEN = Decimal("0.1")  # answers of one token for each event, where the engine's histogram holds both
 _SPARE = Decimal("0.1")  # of the tokens that a good slice has here, those beyond what is promised
 
 
-def engine_feed(objective: Objective, watch: Watch) -> Fed:
-    """The feed of an objective that compiles."""
+def engine_feed(objective: Objective, watch: Watch, *, alone: bool = True) -> Fed:
+    """The feed of an objective that compiles; not `alone`: beside others, which may count on another edge."""
     several = "instance" not in watch.match
     source = watch.catalog.slis[objective.sli.value]  # type: ignore[index]
     if objective.sli is Sli.THROUGHPUT:
@@ -37,7 +37,9 @@ def engine_feed(objective: Objective, watch: Watch) -> Fed:
         return Fed(_Counters(source, watch), failures_counted=True, instances=several, slices=slices)
     assert objective.threshold is not None  # noqa: S101  the SLO file's own check
     metric = metric_of(watch.catalog, source, watch, "sli")
-    return Fed(_Histogram(metric, source, watch, objective.threshold), instances=several, slices=slices)
+    return Fed(
+        _Histogram(metric, source, watch, objective.threshold, 1 if alone else 0), instances=several, slices=slices
+    )
 
 
 def sliced(slices: Slices) -> tuple[int, Decimal]:
@@ -50,25 +52,26 @@ def _throughput(slices: Slices, source: SliSource, watch: Watch, *, instances: b
     assert slices.tokens_per_s is not None  # noqa: S101  the SLO file's own check
     good_per_s = float(slices.tokens_per_s / (1 - float(_SPARE)))
     feed: Feed = _Tokens(source, watch, good_per_s)
-    bad = f"of the tokens is missing from {good_per_s:.4g} a second, {_SPARE * 100:f} % of which are spare"
+    bad = f"of the tokens is missing from {good_per_s:.4g} a second, {format_share(_SPARE)} of which are spare"
     return Fed(feed, instances=instances, slices=(round(slices.length / 60), _SPARE), bad=bad)
 
 
 @dataclass(frozen=True, slots=True)
 class _Histogram:
-    """The edge that counts, and its neighbours, which would tell if another edge were read."""
+    """The edge that counts, and so many neighbours on each side, which would tell if another edge were read."""
 
     metric: Metric
     source: SliSource
     watch: Watch
     threshold_s: float
+    neighbours: int
 
     def series(self, pod: Pod) -> Series:
         labels = labels_of(self.watch, pod.instance)
         one_token = _ONE_TOKEN if self.source.without else Decimal(0)
         layout, at = self._layout(pod)
         made: Series = {}
-        for index in range(max(0, at - 1), min(len(layout), at + 2)):
+        for index in range(max(0, at - self.neighbours), min(len(layout), at + self.neighbours + 1)):
             name = selector(f"{self.metric.name}_bucket", {**labels, "le": _le(layout[index], go=pod.old)})
             made[name] = counter(pod.phases, _within(index - at, one_token))
         made[selector(f"{self.metric.name}_count", labels)] = counter(

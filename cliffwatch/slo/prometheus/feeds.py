@@ -9,8 +9,8 @@ from cliffwatch.slo.spec import Objective
 from cliffwatch.slo.watch import Watch
 
 
-def feed_of(objective: Objective, watch: Watch) -> Fed | NotFed:
-    """The feed of an objective that compiles, or why there is none."""
+def feed_of(objective: Objective, watch: Watch, *, alone: bool = True) -> Fed | NotFed:
+    """The feed of an objective that compiles, or why there is none; not `alone`: others are fed beside it."""
     if objective.promql is not None:
         return promql_feed(objective.promql, objective.slices, watch)
-    return engine_feed(objective, watch)
+    return engine_feed(objective, watch, alone=alone)

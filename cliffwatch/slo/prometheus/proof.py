@@ -22,7 +22,7 @@ from cliffwatch.slo.prometheus.scenarios import (
     table_name,
 )
 from cliffwatch.slo.prometheus.suite import Subject, by_step, document, failures, first_time, first_times, question
-from cliffwatch.slo.prometheus.terms import Terms, enough_events
+from cliffwatch.slo.prometheus.terms import Part, Terms, enough_events
 from cliffwatch.slo.spec import Objective, SloFile
 from cliffwatch.slo.watch import Watch
 from cliffwatch.units import as_written, format_seconds
@@ -78,15 +78,18 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What was found of one objective.
+    """What was found of one objective or composite.
 
     Attributes:
+        key: its label `objective`; `label`: for people.
+        target: None where its parts have their own.
         bad: what a share of bad events is a share of, in words.
         unproven: why nothing was tried.
     """
 
-    objective: Objective
     key: str
+    label: str
+    target: float | None
     alerts: tuple[BurnAlert, ...]
     bad: str = ""
     table: tuple[Cell, ...] = ()
@@ -107,18 +110,23 @@ class Proof:
 def prove(slo: SloFile, watch: Watch, objective: Objective, promtool: Promtool) -> Proof:
     """Run all scenarios of an objective that compiles."""
     fed = feed_of(objective, watch)
+    key, label, target = objective_id(objective), objective.label, objective.target
     if isinstance(fed, NotFed):
-        return Proof(objective, objective_id(objective), tuple(burn_alerts(objective, watch)), unproven=fed.why)
-    subject = Subject(fed.feed, slo.name, objective_id(objective))
+        return Proof(key, label, target, tuple(burn_alerts(objective, watch)), unproven=fed.why)
     terms = _terms(objective, watch, fed)
-    all_of_them = scenarios(terms)
+    tried = tuple(scenarios(terms))
+    misses = run(Subject(fed.feed, slo.name, key), tried, promtool)
+    return Proof(key, label, target, terms.alerts, fed.bad, tuple(cells(terms, misses)), tried, misses)
+
+
+def run(subject: Subject, tried: Sequence[Scenario], promtool: Promtool) -> tuple[Miss, ...]:
+    """Have promtool run scenarios; what did not hold."""
     misses: list[Miss] = []
-    for step, some in by_step(all_of_them).items():
-        stem = f"{slo.name}-{subject.objective}-every-{step}m"
+    for step, some in by_step(tried).items():
+        stem = f"{subject.slo}-{subject.objective}-every-{step}m"
         output = promtool.test(f"{stem}.test.yml", test_file(document(promtool.rule_file, step, some, subject)))
         misses += _misses(stem, step, some, subject, output, promtool)
-    table = tuple(_cells(terms, misses))
-    return Proof(objective, subject.objective, terms.alerts, fed.bad, table, tuple(all_of_them), tuple(misses))
+    return tuple(misses)
 
 
 def _terms(objective: Objective, watch: Watch, fed: Fed) -> Terms:
@@ -132,11 +140,12 @@ def _terms(objective: Objective, watch: Watch, fed: Fed) -> Terms:
         instances=fed.instances,
         from_records=watch.exclude.sleeping and objective.slices is None,
         min_bad_events=least_bad(objective, watch),
-        slices=fed.slices,
+        parts=(Part(slices=fed.slices),),
     )
 
 
-def _cells(terms: Terms, misses: Sequence[Miss]) -> Iterator[Cell]:
+def cells(terms: Terms, misses: Sequence[Miss]) -> Iterator[Cell]:
+    """The table of firing times, all parts having the same share of bad events."""
     wrong = {(miss.scenario, miss.about) for miss in misses}
     for share in TABLE_SHARES:
         for alert in terms.alerts:
@@ -194,21 +203,22 @@ def _after(seconds: float) -> str:
     return f"{format_seconds(abs(seconds))} {'after' if seconds > 0 else 'before'} the onset"
 
 
-def as_json(slo: str, version: str, proofs: Sequence[Proof]) -> dict[str, Any]:
+def as_json(slo: str, version: str, proofs: Sequence[Proof], composites: Sequence[Proof] = ()) -> dict[str, Any]:
     """Everything that was found, durations in seconds, shares as numbers; null: never, or not known."""
     return {
         "slo": slo,
         "promtool": version,
-        "passed": not any(proof.misses for proof in proofs),
+        "passed": not any(proof.misses for proof in (*proofs, *composites)),
         "objectives": [_objective(proof) for proof in proofs],
+        "composites": [_objective(proof) for proof in composites],
     }
 
 
 def _objective(proof: Proof) -> dict[str, Any]:
     return {
         "objective": proof.key,
-        "label": proof.objective.label,
-        "target": proof.objective.target,
+        "label": proof.label,
+        "target": proof.target,
         "proven": proof.proven,
         "unproven": proof.unproven,
         "bad": proof.bad or None,

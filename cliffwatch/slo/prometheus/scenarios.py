@@ -97,6 +97,7 @@ def _onset(terms: Terms, name: str, share: Decimal, alert: BurnAlert) -> Scenari
     """As long clean as the alert looks back, then a constant share of bad events."""
     long = alert.pair.long_s // _MINUTE_S
     step = terms.step(max(1, long // _STEPS_A_WINDOW))
+    clean = long + ceil(terms.longest_slice / step) * step  # the first slice is known when it is over
     expected_s = terms.fires_after_s(share, alert)
     assert expected_s is not None  # noqa: S101  asked only for alerts that fire
     _, after = _steps_around(expected_s / _MINUTE_S / step, step / long)
@@ -105,21 +106,21 @@ def _onset(terms: Terms, name: str, share: Decimal, alert: BurnAlert) -> Scenari
     after += RECORD_MINUTES if terms.from_records and step < RECORD_MINUTES else 0
     names = alert_name(alert.pair)
     checks = [
-        Check(long + before * step, names, firing=False, expected_s=expected_s),
-        Check(long + after * step, names, firing=True, expected_s=expected_s),
+        Check(clean + before * step, names, firing=False, expected_s=expected_s),
+        Check(clean + after * step, names, firing=True, expected_s=expected_s),
     ]
     checks += [
-        Check(long + after * step, alert_name(other.pair), firing=False)
+        Check(clean + after * step, alert_name(other.pair), firing=False)
         for other in terms.alerts
         if terms.compared(share, other) < 0
     ]
     return Scenario(
         name,
-        f"{long} clean minutes, then {format_share(share)} of the events are bad",
-        (Pod((terms.phase(long), terms.phase(after * step, share))),),
+        f"{clean} clean minutes, then {format_share(share)} of the events are bad",
+        (Pod((terms.phase(clean), terms.phase(after * step, share))),),
         tuple(checks),
         step=step,
-        onset=long,
+        onset=clean,
     )
 
 
@@ -148,7 +149,7 @@ def _around_thresholds(terms: Terms) -> Iterator[Scenario]:
 
 def _slow_burn(terms: Terms) -> Iterator[Scenario]:
     """A share between the two lowest thresholds: the slowest alert alone."""
-    if terms.slices is not None:
+    if terms.sliced:
         return
     ordered = sorted(terms.alerts, key=lambda alert: alert.ratio)
     for slowest, next_one in pairwise(ordered):
@@ -197,7 +198,7 @@ def _few_failures(terms: Terms) -> Iterator[Scenario]:
         yield Scenario(
             "few failures",
             f"{few} bad events and no other, right after the rules were loaded",
-            (Pod((Phase(5), Phase(1, few, few), Phase(60))),),
+            (Pod((Phase(5), Phase(1, few, few), Phase(60)), part=0),),
             tuple(check for minute in (6, 7, 10, 20, 66) for check in _silent(terms, minute)),
         )
 
@@ -205,7 +206,7 @@ def _few_failures(terms: Terms) -> Iterator[Scenario]:
 def _idle_hour(terms: Terms, on: Phase) -> Scenario:
     share = terms.quiet_share
     counted = terms.counted(share)
-    idle = 60 + (terms.slices[0] if terms.slices else 0)  # whole slices without an event, too
+    idle = 60 + terms.longest_slice  # whole slices without an event, too
     end = 60 + idle + 30
     samples = {"bad:ratio6h": counted, "budget_left:ratio": 1 - counted / terms.budget}
     return Scenario(
@@ -240,8 +241,8 @@ def _recovery(terms: Terms) -> Scenario:
     assert fires_s is not None and resolves_s is not None  # noqa: S101  every alert's share is under 1
     outage = max(short, ceil(fires_s / _MINUTE_S)) + 2 + (RECORD_MINUTES if terms.from_records else 0)
     still, silent = _steps_around(resolves_s / _MINUTE_S, 1 / short)
-    if terms.slices is not None:  # one that holds any of the outage may be bad
-        resolves_s, silent = resolves_s + terms.slices[0] * _MINUTE_S, silent + terms.slices[0]
+    resolves_s += terms.longest_slice * _MINUTE_S  # one that holds any of the outage may be bad
+    silent += terms.longest_slice
     end, name = long + outage, alert_name(fastest.pair)
     return Scenario(
         "recovery",

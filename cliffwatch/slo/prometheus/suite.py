@@ -33,11 +33,17 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a suite is about: series of its own, labels of the rules that it asks for."""
+    """What a suite is about: series of its own, labels of the rules that it asks for; `of`: a composite's parts."""
 
     feed: Feed
     slo: str
     objective: str
+    of: tuple[str, ...] = ()
+
+    @property
+    def order(self) -> Document:
+        """A composite reads what its parts record: left alone, promtool evaluates groups in any order."""
+        return {"group_eval_order": [f"{self.slo}-{name}" for name in (*self.of, self.objective)]} if self.of else {}
 
     def alerting(self, alert: str) -> str:
         """Its firing alerts of a name. Those on missing metrics are the file's, not one objective's."""
@@ -59,12 +65,14 @@ def by_step(scenarios: Sequence[Scenario]) -> dict[int, list[Scenario]]:
 
 def document(rule_file: str, step: int, scenarios: Sequence[Scenario], subject: Subject) -> Document:
     """A test file of scenarios that have this step."""
-    return _file(rule_file, step, [_test(one, subject, list(_expectations(one, subject))) for one in scenarios])
+    return _file(
+        rule_file, step, subject, [_test(one, subject, list(_expectations(one, subject))) for one in scenarios]
+    )
 
 
 def first_times(rule_file: str, step: int, asked: Sequence[tuple[Scenario, str]], subject: Subject) -> Document:
     """A test file that fails by intent: what promtool got is when each alert fired first, in seconds."""
-    return _file(rule_file, step, [
+    return _file(rule_file, step, subject, [
         _test(scenario, subject, [_expectation(first_time(alert, scenario, subject), scenario.minutes, None)])
         for scenario, alert in asked
     ])  # fmt: skip
@@ -127,8 +135,8 @@ def _test(scenario: Scenario, subject: Subject, expectations: list[Document]) ->
     }
 
 
-def _file(rule_file: str, step: int, tests: list[Document]) -> Document:
-    return {"rule_files": [rule_file], "evaluation_interval": f"{step}m", "tests": tests}
+def _file(rule_file: str, step: int, subject: Subject, tests: list[Document]) -> Document:
+    return {"rule_files": [rule_file], "evaluation_interval": f"{step}m", **subject.order, "tests": tests}
 
 
 def _minutes(duration: str) -> float:

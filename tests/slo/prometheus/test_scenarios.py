@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cliffwatch.slo.burn import DAY_S, MONTH_S, STANDARD_PAIRS, burn_alert, error_budget
 from cliffwatch.slo.prometheus.scenarios import Check, Scenario, scenarios
-from cliffwatch.slo.prometheus.terms import Terms, enough_events
+from cliffwatch.slo.prometheus.terms import Part, Terms, enough_events
 
 
 def terms(target: str = "0.999", period_s: int = MONTH_S, *, failures_counted: bool = True) -> Terms:
@@ -67,7 +67,7 @@ def test_recovery_ends_with_the_short_window() -> None:
 
 def test_slices_are_bad_as_a_whole() -> None:
     """Slices of 5 minutes that allow 5 %: at 20 % one is bad after 75 s; 14.4 % of an hour is 8.64 min."""
-    of = replace(terms("0.99"), slices=(5, Decimal("0.05")))
+    of = replace(terms("0.99"), parts=(Part(slices=(5, Decimal("0.05"))),))
     fast = of.alerts[0]
     assert of.fires_after_s(Decimal("0.2"), fast) == pytest.approx(8.64 * 60 + 75)
     assert of.fires_after_s(Decimal("0.04"), fast) is None
