@@ -15,6 +15,7 @@ from cliffwatch.errors import InputError, shorten
 MAX_CONFIG_BYTES = 1 << 20
 MAX_NODES = 100_000  # after every alias is followed: what a "YAML bomb" would unfold to
 MAX_DEPTH = 40
+MAX_SHOWN = 8  # entries of a list that a refusal repeats
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -184,7 +185,7 @@ def check_config(data: dict[str, Any], model: type[Model], *, source: str) -> Mo
 
 def _explain(fault: Any, models: list[type[BaseModel]]) -> tuple[str, object, str | None]:
     """What is wrong, the value found and what is allowed, of one pydantic error at a place for `models`."""
-    kind, value, context = fault["type"], fault["input"], fault.get("ctx", {})
+    kind, value, context = fault["type"], _shown(fault["input"]), fault.get("ctx", {})
     keys = _keys(models)
     if kind in _WORDS:
         return _WORDS[kind], value, keys
@@ -206,6 +207,11 @@ def _explain(fault: Any, models: list[type[BaseModel]]) -> tuple[str, object, st
         if message.startswith(opening):
             return "cannot be used", value, message.removeprefix(opening)
     return message, value, allowed or None
+
+
+def _shown(value: object) -> object:
+    """A long list by its length: its entries would bury what is wrong with it."""
+    return f"a list of {len(value)}" if isinstance(value, list | tuple) and len(value) > MAX_SHOWN else value
 
 
 _WORDS = {

@@ -19,6 +19,10 @@ _NOT_THERE = {404, 405, 501}
 _PIECE = 1 << 16
 
 
+class UntrustedError(UnreachableError):
+    """The certificate that was shown is of no authority that is trusted, or of another host, or out of date."""
+
+
 def fetch(url: str, *, limit: int, missing_ok: bool = False) -> str | None:
     """The text at `url`, at most `limit` bytes; None where there is nothing and `missing_ok`. TLS is verified; the
     token of CLIFFWATCH_API_KEY goes along where that is set.
@@ -66,6 +70,7 @@ def exchange(
     that header's value; `trust` stands in place of the system's certificate authorities.
 
     Raises:
+        UntrustedError: the server's certificate does not hold.
         UnreachableError: nobody answers, or not in time, or with more than `limit` bytes.
     """
     ends = time.monotonic() + timeout_s
@@ -80,7 +85,12 @@ def exchange(
         with error:
             return error.code, error.reason, _read(error, url, limit, ends)
     except (OSError, ValueError, HTTPException) as error:
-        raise UnreachableError(f"cannot be asked: {getattr(error, 'reason', error)}", file=url) from error
+        reason = getattr(error, "reason", error)
+        if isinstance(reason, ssl.SSLCertVerificationError):
+            raise UntrustedError(
+                f"shows a certificate that is not trusted: {reason.verify_message}", file=url
+            ) from error
+        raise UnreachableError(f"cannot be asked: {reason}", file=url) from error
 
 
 @cache

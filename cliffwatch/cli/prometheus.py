@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from cliffwatch.cli.fetch import exchange, refuse_address
+from cliffwatch.cli.fetch import UntrustedError, exchange, refuse_address
 from cliffwatch.errors import CliffwatchError, InputError, UnreachableError, shorten
 from cliffwatch.slo.live.asks import Ask, Reply
 
@@ -26,6 +26,8 @@ MAX_TOKEN_BYTES = 64 << 10
 SIDE_BY_SIDE = 4
 _BUSY = {429, 502, 503, 504}
 _WAIT_S = 0.5  # before the second attempt; twice as long before each further one
+
+_MEND = "one of the system's authorities; or --prometheus-ca-file FILE with the authority that signed it"
 
 
 class _Refusal(msgspec.Struct):
@@ -59,14 +61,7 @@ class Prometheus:
         for attempt in range(self.attempts):
             if attempt:
                 time.sleep(_WAIT_S * 2 ** (attempt - 1))
-            status, reason, body = exchange(
-                address,
-                authorization=self.authorization,
-                limit=MAX_BYTES,
-                timeout_s=self.timeout_s,
-                form=form,
-                trust=self.trust,
-            )
+            status, reason, body = self._exchange(address, form)
             if status not in _BUSY:
                 break
         if status >= 300:
@@ -79,6 +74,19 @@ class Prometheus:
             return [self._reply(one) for one in asks]
         with ThreadPoolExecutor(min(SIDE_BY_SIDE, len(asks))) as pool:
             return list(pool.map(self._reply, asks))
+
+    def _exchange(self, address: str, form: bytes | None) -> tuple[int, str, bytes]:
+        try:
+            return exchange(
+                address,
+                authorization=self.authorization,
+                limit=MAX_BYTES,
+                timeout_s=self.timeout_s,
+                form=form,
+                trust=self.trust,
+            )
+        except UntrustedError as error:
+            raise UntrustedError(error.message, file=self.url, allowed=_MEND) from error
 
     def _reply(self, one: Ask) -> Reply:
         try:

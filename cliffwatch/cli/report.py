@@ -10,6 +10,7 @@ import typer
 from cliffwatch.cli.console import console
 from cliffwatch.cli.deployment import HARDWARE, KV_CACHE_DTYPE, MODEL, TENSOR_PARALLEL, WEIGHTS, deployment_of
 from cliffwatch.cli.files import write_text
+from cliffwatch.cli.prometheus_options import CA_FILE, TOKEN_FILE
 from cliffwatch.errors import ExitCode, InputError
 from cliffwatch.records.files import shards_dir
 from cliffwatch.records.folder import SLO_FILE, WORKLOAD_FILE
@@ -45,9 +46,8 @@ def report(
     prometheus: str = typer.Option(
         "", metavar="URL", help="Also show the engine's own figures over the same time, from this Prometheus."
     ),
-    prometheus_token_file: Path | None = typer.Option(
-        None, metavar="FILE", help="Holds its bearer token; else CLIFFWATCH_PROMETHEUS_TOKEN, where that is set."
-    ),
+    prometheus_token_file: Path | None = TOKEN_FILE,
+    prometheus_ca_file: Path | None = CA_FILE,
     engine_match: list[str] = typer.Option(
         [], metavar="LABEL=VALUE", help="A label of the engine's series beside its model's; may be given several times."
     ),
@@ -85,12 +85,11 @@ def report(
         from cliffwatch.cli.prometheus import prometheus as server_at
         from cliffwatch.slo.beside.compare import beside, read_match
 
-        server = server_at(prometheus, prometheus_token_file)
+        server = server_at(prometheus, prometheus_token_file, ca_file=prometheus_ca_file)
         found = beside(reader, by_slo, server.ask_all, read_match(engine_match))
         judged = judged.model_copy(update={"beside": found})
-    elif engine_match or prometheus_token_file is not None:
-        given = "--engine-match" if engine_match else "--prometheus-token-file"
-        raise InputError(f"is missing: {given} needs it", field="--prometheus", allowed="the address of a Prometheus")
+    else:
+        _refuse_without_prometheus(engine_match, prometheus_token_file, prometheus_ca_file)
     if html is not None:
         from cliffwatch.report.html import Extras, render
 
@@ -122,6 +121,12 @@ def exit_code(judged: Report, *, strict: bool = False) -> ExitCode:
     nothing_served = judged.n > 0 and all(one.outcome is not Outcome.OK for one in judged.outcomes)
     failed = status is Status.MISSED or nothing_served or (strict and status is Status.TOO_FEW_DATA)
     return ExitCode.SLO_MISSED if failed else ExitCode.OK
+
+
+def _refuse_without_prometheus(match: list[str], token_file: Path | None, ca_file: Path | None) -> None:
+    options = {"--engine-match": match, "--prometheus-token-file": token_file, "--prometheus-ca-file": ca_file}
+    for name in [name for name, given in options.items() if given]:
+        raise InputError(f"is missing: {name} needs it", field="--prometheus", allowed="the address of a Prometheus")
 
 
 def _refuse_own_files(html: Path, run_dir: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import typer
 
 from cliffwatch.cli.files import write_new
+from cliffwatch.cli.prometheus_options import CA_FILE, TOKEN_FILE
 from cliffwatch.cli.slo_backtest import backtest
 from cliffwatch.cli.slo_exchange import export_slo, import_slo, put
 from cliffwatch.cli.slo_proof import prove_slo
@@ -84,9 +85,8 @@ def status(
         ..., metavar="FILE|DIR...", help="SLO files with a section `watch`, or folders of them."
     ),
     prometheus: str = typer.Option(..., metavar="URL", help="The Prometheus server that watches the engines."),
-    prometheus_token_file: Path | None = typer.Option(
-        None, metavar="FILE", help="Holds a bearer token; else CLIFFWATCH_PROMETHEUS_TOKEN, where that is set."
-    ),
+    prometheus_token_file: Path | None = TOKEN_FILE,
+    prometheus_ca_file: Path | None = CA_FILE,
     timeout: float = typer.Option(10.0, min=0.1, max=120.0, help="Seconds that one question may take."),
     as_json: bool = typer.Option(False, "--json", help="Print JSON for machines."),
     watch: bool = typer.Option(False, help="Show it again every 10 s until Ctrl-C."),
@@ -102,7 +102,7 @@ def status(
     if watch and as_json:
         raise InputError("do not go together", field="--watch, --json", allowed="one of them")
     watched = load_watched(slo_files(files))
-    server = server_at(prometheus, prometheus_token_file, timeout_s=timeout)
+    server = server_at(prometheus, prometheus_token_file, ca_file=prometheus_ca_file, timeout_s=timeout)
     if watch:
         slo_status.watch(watched, server)
     raise typer.Exit(slo_status.show(watched, server, as_json=as_json))

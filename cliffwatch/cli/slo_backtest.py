@@ -6,6 +6,8 @@ from pathlib import Path
 
 import typer
 
+from cliffwatch.cli.prometheus_options import CA_FILE, TOKEN_FILE
+
 ATTEMPTS = 4  # while the server says that it is busy
 
 
@@ -26,13 +28,11 @@ def backtest(
     ),
     curve: Path | None = typer.Option(None, "--csv", metavar="PATH", help="Write the budget at every evaluation."),
     as_json: bool = typer.Option(False, "--json", help="Print JSON for machines."),
-    prometheus_token_file: Path | None = typer.Option(
-        None, metavar="FILE", help="Holds a bearer token; else CLIFFWATCH_PROMETHEUS_TOKEN, where that is set."
-    ),
+    prometheus_token_file: Path | None = TOKEN_FILE,
     prometheus_basic_auth_file: Path | None = typer.Option(
         None, metavar="FILE", help="Holds USER:PASSWORD; else CLIFFWATCH_PROMETHEUS_BASIC_AUTH, where that is set."
     ),
-    prometheus_ca_file: Path | None = typer.Option(None, metavar="FILE", help="Authorities to trust (PEM)."),
+    prometheus_ca_file: Path | None = CA_FILE,
     timeout: float = typer.Option(60.0, min=0.1, max=600.0, help="Seconds that one question may take."),
 ) -> None:
     """Say what an SLO file would have done over a span of the past: pages, tickets, budget, and what-if.

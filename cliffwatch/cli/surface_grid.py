@@ -14,8 +14,10 @@ from rich.table import Table
 from rich.text import Text
 
 from cliffwatch.cli.console import console
+from cliffwatch.cli.prometheus_options import CA_FILE, TOKEN_FILE
 from cliffwatch.errors import InputError
 from cliffwatch.report.words import printable, seconds_interval, share
+from cliffwatch.slo.live.asks import Asker
 from cliffwatch.surface.bins import AUTO, FORMS
 from cliffwatch.surface.cells import STATISTICS, Cell
 from cliffwatch.surface.dimensions import DIMENSIONS
@@ -47,9 +49,8 @@ def grid(
     prometheus: str = typer.Option(
         "", metavar="URL", help="Ask an engine's histograms there in place of a run's rows."
     ),
-    prometheus_token_file: Path | None = typer.Option(
-        None, metavar="FILE", help="Holds its bearer token; else CLIFFWATCH_PROMETHEUS_TOKEN, where that is set."
-    ),
+    prometheus_token_file: Path | None = TOKEN_FILE,
+    prometheus_ca_file: Path | None = CA_FILE,
     engine: str = typer.Option("vllm", help="With --prometheus: whose metrics these are."),
     engine_match: list[str] = typer.Option([], metavar="LABEL=VALUE", help="With --prometheus: a label of its series."),
     last: str = typer.Option("1h", help="With --prometheus: how far back."),
@@ -75,7 +76,13 @@ def grid(
         column_bins=column_bins,
         facet_bins=facet_bins,
     )
-    source = _engine(prometheus, prometheus_token_file, engine, engine_match, last) if prometheus else _rows(run)
+    if prometheus:
+        from cliffwatch.cli.prometheus import prometheus as server_at
+
+        server = server_at(prometheus, prometheus_token_file, ca_file=prometheus_ca_file)
+        source = _engine(server.ask_all, engine, engine_match, last)
+    else:
+        source = _rows(run)
     grids = source.grids(question)
     if as_json:
         typer.echo(json.dumps(document(grids), indent=2, allow_nan=False))
@@ -91,14 +98,13 @@ def _rows(run: Path) -> GridSource:
     return RowsSource(open_source(run))
 
 
-def _engine(url: str, token_file: Path | None, name: str, match: Sequence[str], last: str) -> GridSource:
-    from cliffwatch.cli.prometheus import prometheus
+def _engine(ask: Asker, name: str, match: Sequence[str], last: str) -> GridSource:
     from cliffwatch.engines.catalog import engine
     from cliffwatch.slo.beside.compare import read_match
     from cliffwatch.surface.engine_source import EngineSource
 
     now_s, span_s = time.time(), _seconds(last, "--last")
-    return EngineSource(prometheus(url, token_file).ask_all, engine(name), read_match(match), now_s - span_s, now_s)
+    return EngineSource(ask, engine(name), read_match(match), now_s - span_s, now_s)
 
 
 def _seconds(text: str, field: str) -> float:

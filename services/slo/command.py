@@ -15,6 +15,7 @@ import uvicorn
 
 from cliffwatch.cli.prometheus import Prometheus, secret
 from cliffwatch.cli.prometheus import prometheus as server_at
+from cliffwatch.cli.prometheus_options import CA_FILE, TOKEN_FILE
 from cliffwatch.errors import ExitCode, InputError
 from cliffwatch.slo.live.watched import load_watched, slo_files
 from cliffwatch.slo.spec import load_run_slo
@@ -41,9 +42,8 @@ def serve(
     prometheus: str = typer.Option(
         "", metavar="URL", help="The Prometheus server for --watch, and for the engine's side of each run."
     ),
-    prometheus_token_file: Path | None = typer.Option(
-        None, metavar="FILE", help="Holds its bearer token; else CLIFFWATCH_PROMETHEUS_TOKEN, where that is set."
-    ),
+    prometheus_token_file: Path | None = TOKEN_FILE,
+    prometheus_ca_file: Path | None = CA_FILE,
     webhook_token_file: Path | None = typer.Option(
         None, metavar="FILE", help="Holds the bearer token that Alertmanager must send to /v1/alertmanager."
     ),
@@ -56,7 +56,7 @@ def serve(
     """
     signal.signal(signal.SIGTERM, _ended)  # uvicorn raises the signal again once it has shut down
     token = None if webhook_token_file is None else secret(webhook_token_file, field="--webhook-token-file")
-    server = server_at(prometheus, prometheus_token_file) if prometheus else None
+    server = server_at(prometheus, prometheus_token_file, ca_file=prometheus_ca_file) if prometheus else None
     service = create_app(
         RunStore(runs),
         None if slo is None else load_run_slo(slo),

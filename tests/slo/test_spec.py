@@ -170,3 +170,13 @@ def test_any_yaml_is_read_or_refused_but_never_a_traceback(data: object) -> None
         parse_slo(yaml.safe_dump(data, allow_unicode=True), source="slo.yaml")
     except InputError as error:
         assert "slo.yaml" in str(error)
+
+
+def test_too_many_objectives_are_refused_by_their_number(tmp_path: Path) -> None:
+    file = tmp_path / "slo.yaml"
+    file.write_text("name: many\nobjectives:\n" + "  - {sli: ttft, threshold: 1s, target: 99%}\n" * 65)
+    with pytest.raises(InputError) as refused:
+        load_slo(file)
+    assert (refused.value.field, refused.value.value) == ("objectives", "a list of 65")
+    assert refused.value.allowed == "a list of 1 to 64 objectives"
+    assert len(str(refused.value)) < 300
