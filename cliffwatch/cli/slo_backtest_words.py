@@ -62,7 +62,7 @@ def _objective(test: Backtest, span: Span) -> Iterator[str | Table]:
     own = test.own
     yield f"{label}: {_count(own, Severity.PAGE, 'page')}, {_count(own, Severity.TICKET, 'ticket')}"
     for group in own.groups:
-        yield from _group(group)
+        yield from _group(group, test.one.objective.counted)
     if own.firings:
         yield _firings(own.firings)
         if (more := len(own.firings) - SHOWN) > 0:
@@ -83,9 +83,9 @@ def _name(labels: Mapping[str, str]) -> str:
     return ", ".join(f"{label} {value}" for label, value in labels.items())
 
 
-def _group(one: Replayed) -> Iterator[str]:
+def _group(one: Replayed, counted: str) -> Iterator[str]:
     name = _name(one.labels)
-    yield f"  {f'{name}: ' if name else ''}{_budget(one)}"
+    yield f"  {f'{name}: ' if name else ''}{_budget(one, counted)}"
     total_s = sum(one.state_s.values())
     times = [
         f"{STATE[state]} {_span(seconds)} ({share(seconds / total_s)})"
@@ -99,21 +99,17 @@ def _group(one: Replayed) -> Iterator[str]:
         yield f"    no data in {len(one.gaps)} gap{'' if len(one.gaps) == 1 else 's'}, the longest: {listed}"
 
 
-def _budget(one: Replayed) -> str:
+def _budget(one: Replayed, counted: str) -> str:
     last = one.grid.replayed - 1
     left, events = one.left_at(last), one.budget.events[last]
     so_far = one.budget.left_so_far[last]
     if so_far != so_far:
-        return "budget left at the end: unknown, no event in the period"
-    counted = f"of {events:,.0f} events"
+        return f"budget left at the end: unknown, no {counted} in the period"
+    of = f"of {events:,.0f} {counted}"
     if left is not None:
         since = utc_text(one.budget.complete_from_s or 0.0)
-        return (
-            f"budget left at the end: {_percent(left)} {counted}; known since {since}, before that the history is short"
-        )
-    return (
-        f"budget left at the end: unknown, the history is shorter than the period; {_percent(so_far)} {counted} so far"
-    )
+        return f"budget left at the end: {_percent(left)} {of}; known since {since}, before that the history is short"
+    return f"budget left at the end: unknown, the history is shorter than the period; {_percent(so_far)} {of} so far"
 
 
 def _firings(firings: Sequence[Firing]) -> Table:

@@ -22,7 +22,7 @@ from cliffwatch.slo.backtest.whatif import Case, Options, Outcome, cases, outcom
 from cliffwatch.slo.burn import windows_of
 from cliffwatch.slo.prometheus.events import Events
 from cliffwatch.slo.prometheus.promql import selector
-from cliffwatch.slo.spec import Objective, load_slo
+from cliffwatch.slo.spec import Objective, SloFile, load_slo
 from cliffwatch.units import parse_seconds
 
 MAX_INSTANTS = 2_500_000
@@ -74,7 +74,7 @@ def run(
     """
     slo = load_slo(file)
     watched = subjects(slo, source=str(file))
-    asked = [_Asked.of(one, options) for one in watched]
+    asked = [_Asked.of(one, slo, options) for one in watched]
     labelled = None if incidents is None else within(load_incidents(incidents), times.start_s, times.end_s)
     grid = times.grid(max(one.reach_s for one in asked))
     replayer = _Replayer(server, grid, labelled or (), times.match_within_s)
@@ -103,12 +103,12 @@ class _Asked:
     cases: tuple[tuple[Objective, Events, tuple[Case, ...]], ...]
 
     @classmethod
-    def of(cls, one: Subject, options: Options) -> _Asked:
+    def of(cls, one: Subject, slo: SloFile, options: Options) -> _Asked:
         own = own_case(one.objective)
         by_objective: dict[Objective, list[Case]] = {one.objective: [own]}
         for objective, further in cases(one.objective, options) if options else ():
             by_objective.setdefault(objective, []).extend(case for case in further if case != own)
-        return cls(one, tuple((key, _rates(key, one), tuple(several)) for key, several in by_objective.items()))
+        return cls(one, tuple((key, _rates(key, one, slo), tuple(several)) for key, several in by_objective.items()))
 
     @property
     def windows(self) -> set[int]:
@@ -145,12 +145,12 @@ class _Replayer:
         return Backtest(one, outcomes[0], tuple(outcomes[1:]))
 
 
-def _rates(objective: Objective, one: Subject) -> Events:
+def _rates(objective: Objective, one: Subject, slo: SloFile) -> Events:
     """The rates of a case. What the file itself has was checked, so a refusal is of an option's threshold."""
     if objective == one.objective:
         return one.events
     try:
-        return rates_of(objective, one.watch, field="--thresholds")
+        return rates_of(objective, slo, field="--thresholds")
     except InputError as error:
         raise InputError(error.message, field="--thresholds", value=error.value, allowed=error.allowed) from error
 

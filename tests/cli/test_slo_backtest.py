@@ -55,13 +55,6 @@ def test_wrong_input(slo: Path, command: Command, options: list[str], says: str)
     assert says in ended.err
 
 
-def test_slices_are_refused(tmp_path: Path, command: Command) -> None:
-    (tmp_path / "slo.yaml").write_text(SLO.replace("target: 95%", "target: 99%, slices: {length: 5m, share: 95%}"))
-    ended = command("slo", "backtest", tmp_path / "slo.yaml", "--prometheus", NOBODY)
-    assert ended.code == 2
-    assert "objectives[0].slices: cannot be backtested yet" in ended.err
-
-
 def test_nobody_there(slo: Path, command: Command) -> None:
     ended = command("slo", "backtest", slo, "--prometheus", NOBODY)
     assert ended.code == 4

@@ -32,6 +32,8 @@ SLO = """\
 name: chat
 objectives:
   - {sli: ttft, threshold: 2.5s, target: 99%}
+  - {sli: ttft, quantile: p95, threshold: 2.5s, slices: {length: 5m, min_events: 3}, target: 95%}
+  - {sli: throughput, slices: {length: 10m, tokens_per_s: 15}, target: 90%}
 watch: {engine: vllm, group_by: [instance], period: 2d}
 """
 # minutes from the start, and the share of bad events in them: outages of several sizes and a slow burn
@@ -68,6 +70,14 @@ def made(seed: int) -> tuple[list[float | None], list[float | None]]:
     return totals, goods
 
 
+def working(instance: str, totals: list[float | None]) -> dict[str, list[float | None]]:
+    """Ten tokens an event, and a request in the batch in each minute but the idle ones."""
+    tokens = [None if total is None else 10 * total for total in totals]
+    running = [None if total is None else float(minute not in IDLE) for minute, total in enumerate(totals)]
+    labels = f'{{instance="{instance}"}}'
+    return {f"vllm:generation_tokens_total{labels}": tokens, f"vllm:num_requests_running{labels}": running}
+
+
 @pytest.fixture(scope="module")
 def past(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Past]:
     folder = tmp_path_factory.mktemp("past")
@@ -77,6 +87,7 @@ def past(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Past]:
         totals, goods = made(seed)
         series[f'{TTFT}_count{{instance="{name}"}}'] = totals
         series[f'{TTFT}_bucket{{instance="{name}",le="2.5"}}'] = goods
+        series |= working(name, totals)
     with prometheus_with(folder, series, start_s=START_S, step_s=MINUTE_S) as server:
         yield Past(server, folder / "slo.yaml", series)
 
@@ -96,8 +107,13 @@ def minute(text: str) -> int:
 def test_alerts_are_those_of_prometheus_to_the_evaluation(past: Past, tmp_path: Path) -> None:
     """promtool must find as many firing evaluations in all, and the same state on both sides of each start and end."""
     document = json.loads(backtest(past, "--json"))
-    groups = {one["labels"]["instance"]: one for one in document["objectives"][0]["groups"]}
-    assert {len(one["firings"]) for one in groups.values()} - {0}
+    groups = {
+        (objective["objective"], one["labels"]["instance"]): one
+        for objective in document["objectives"]
+        for one in objective["groups"]
+    }
+    assert len(groups) == 6
+    assert all(any(one["firings"] for (name, _), one in groups.items() if name == key) for key, _ in groups)
     (tmp_path / "rules.yml").write_text(rule_file(compile_rules(load_slo(past.slo))))
     asked: list[dict[str, Any]] = []
 
@@ -105,13 +121,14 @@ def test_alerts_are_those_of_prometheus_to_the_evaluation(past: Past, tmp_path: 
         sample = {"labels": "{}", "value": value}
         asked.append({"expr": f"({expression}) or vector(0)", "eval_time": f"{at}m", "exp_samples": [sample]})
 
-    for name, group in groups.items():
-        left = f'cliffwatch_slo:budget_left:ratio{{instance="{name}"}}'
+    for (objective, name), group in groups.items():
+        left = f'cliffwatch_slo:budget_left:ratio{{objective="{objective}",instance="{name}"}}'
         for point in group["budget"]["curve"][50::100]:
             expect(minute(point["time"]), f"sum(abs({left} - {point['left_so_far']}) < bool 1e-9)", 1)
         for alert in ("SloBurn1h", "SloBurn6h", "SloBurn1d", "SloBurn3d"):
             firings = [one for one in group["firings"] if one["alert"] == alert]
-            fired = f'ALERTS{{alertname="{alert}",instance="{name}",alertstate="firing"}}'
+            of = f'objective="{objective}",instance="{name}"'
+            fired = f'ALERTS{{alertname="{alert}",{of},alertstate="firing"}}'
             ends = [(minute(one["start"]), minute(one["end"]) if one["end"] else STEPS) for one in firings]
             expect(STEPS - 1, f"sum(count_over_time({fired}[{STEPS}m]))", sum(end - start for start, end in ends))
             for start, end in ends:
@@ -141,5 +158,5 @@ def test_incidents_and_other_cases_in_words(past: Past, tmp_path: Path) -> None:
     assert "unknown, the history is shorter than the period" in words
     assert "as written ≤ 2.5 s" in words
     rows_of_curve = curve.read_text().splitlines()
-    assert len(rows_of_curve) == 1 + 2 * STEPS
+    assert len(rows_of_curve) == 1 + 6 * STEPS
     assert rows_of_curve[1].endswith(",no_data,,,")  # a rate needs two samples

@@ -35,7 +35,7 @@ class Promise:
     target: Decimal
     period_s: int
     alerts: tuple[BurnAlert, ...]
-    min_bad_events: int
+    min_bad_events: float
     calendar: Calendar | None = None
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from cliffwatch.errors import InputError
-from cliffwatch.slo.prometheus.events import Events, events_of
-from cliffwatch.slo.prometheus.exclusions import excluded
-from cliffwatch.slo.prometheus.rules import compile_rules, sources_of, watch_of
+from cliffwatch.slo.prometheus.alerts import least_bad
+from cliffwatch.slo.prometheus.events import Events
+from cliffwatch.slo.prometheus.promql import selector
+from cliffwatch.slo.prometheus.rules import Source, compile_rules, source_of, sources_of, watch_of
 from cliffwatch.slo.spec import Objective, SloFile
 from cliffwatch.slo.watch import Watch
 
@@ -21,24 +21,36 @@ class Subject:
     watch: Watch
     events: Events
 
+    @property
+    def min_bad_events(self) -> int:
+        """That an alert needs in its long window: of slices one is enough."""
+        return least_bad(self.objective, self.watch)
+
 
 def subjects(slo: SloFile, *, source: str) -> tuple[Subject, ...]:
-    """Every objective of a file.
-
-    Raises:
-        InputError: it cannot be compiled, or holds what is no plain ratio of events.
-    """
+    """Every objective of a file. Raises InputError where one cannot be compiled."""
     compile_rules(slo, source=source)  # composites are not replayed, but a file with a wrong one is refused as well
     watch = watch_of(slo, source=source)
-    for number, one in enumerate(slo.objectives):
-        if one.slices is not None:
-            field, allowed = f"objectives[{number}].slices", "a copy of the file without objectives in slices"
-            raise InputError("cannot be backtested yet", file=source, field=field, allowed=allowed)
     return tuple(
-        Subject(found.labels["objective"], one, watch, found.events) for one, found in sources_of(slo, source=source)
+        Subject(found.labels["objective"], one, watch, _from_raw(found))
+        for one, found in sources_of(slo, source=source)
     )
 
 
-def rates_of(objective: Objective, watch: Watch, *, field: str) -> Events:
+def rates_of(objective: Objective, slo: SloFile, *, field: str) -> Events:
     """Events as the rules count them, without what is excluded; `field` is for refusals. Raises InputError."""
-    return excluded(events_of(objective, watch, field=field), watch)
+    return _from_raw(source_of(slo, objective, field=field))
+
+
+def _from_raw(found: Source) -> Events:
+    """The events with the expressions of the records that come before in place of these: the same values, whether the
+    rules were loaded then or not."""
+    events = found.events
+    for rule in found.rules:
+        name, expression = selector(rule["record"], found.labels), f"({rule['expr']})"
+        events = replace(
+            events,
+            all_of_them=events.all_of_them.replace(name, expression),
+            bad=events.bad.replace(name, expression),
+        )
+    return events

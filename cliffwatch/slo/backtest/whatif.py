@@ -13,12 +13,14 @@ from cliffwatch.slo.backtest.incidents import Incident, Score, score
 from cliffwatch.slo.backtest.replay import Firing, Promise, Replayed, in_order, replay
 from cliffwatch.slo.burn import STANDARD_PAIRS, Severity, WindowPair, burn_alert
 from cliffwatch.slo.live.queries import Group
+from cliffwatch.slo.prometheus.alerts import least_bad
 from cliffwatch.slo.spec import Objective
 from cliffwatch.slo.watch import Watch
 from cliffwatch.units import as_written, parse_seconds, parse_share
 
 MAX_CASES = 64
 STANDARD = "standard"
+_LAST_BITS = 1e-9  # a slice is counted in fractions of it, whose sum may end a last bit below 1
 WINDOW_FORMS = "standard, or pairs such as page:1h/5m:2%+ticket:3d/6h:10% (severity:long/short:share of the budget)"
 _PAIR = re.compile(r"(page|ticket):([^/:]+)/([^/:]+):([^/:]+)")
 Read = TypeVar("Read")
@@ -59,7 +61,8 @@ class Case:
         """What a history is held to."""
         target, period_s = as_written(self.objective.target), round(watch.period)
         alerts = tuple(burn_alert(pair, target, period_s) for pair in self.pairs)
-        return Promise(target, period_s, alerts, watch.min_bad_events, watch.calendar)
+        least = least_bad(self.objective, watch) - (_LAST_BITS if self.objective.slices is not None else 0)
+        return Promise(target, period_s, alerts, least, watch.calendar)
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,22 +129,30 @@ def watch_of(slo: SloFile, *, source: str) -> Watch:
 
 def sources_of(slo: SloFile, *, source: str) -> Iterator[tuple[Objective, Source]]:
     """Each objective with where its figures come from. Raises InputError for the first that cannot be watched."""
-    watch = watch_of(slo, source=source)
+    watch_of(slo, source=source)
     seen: set[str] = set()
     for number, objective in enumerate(slo.objectives):
         try:
-            yield objective, _source(slo, watch, objective, field=f"objectives[{number}]", taken=seen)
+            found = source_of(slo, objective, field=f"objectives[{number}]")
+            _refuse_twice(found, seen, field=f"objectives[{number}]")
+            yield objective, found
         except InputError as error:
             error.file = source
             raise
 
 
-def _source(slo: SloFile, watch: Watch, objective: Objective, *, field: str, taken: set[str]) -> Source:
-    labels = {"slo": slo.name, "objective": objective_id(objective)}
-    if labels["objective"] in taken:
+def _refuse_twice(found: Source, taken: set[str], *, field: str) -> None:
+    name = found.labels["objective"]
+    if name in taken:
         message = "would share its label `objective` with another"
-        raise InputError(message, field=field, value=labels["objective"], allowed="a `name` of its own for one of them")
-    taken.add(labels["objective"])
+        raise InputError(message, field=field, value=name, allowed="a `name` of its own for one of them")
+    taken.add(name)
+
+
+def source_of(slo: SloFile, objective: Objective, *, field: str) -> Source:
+    """Where an objective's figures come from; `field` names it in refusals. Raises InputError."""
+    watch = watch_of(slo, source=slo.name)
+    labels = {"slo": slo.name, "objective": objective_id(objective)}
     if objective.sli is Sli.THROUGHPUT and objective.slices is not None:
         rules, events = throughput(objective.slices, watch, labels, field=field)
     else:
