@@ -9,11 +9,16 @@ import typer
 from grafanalib.core import Dashboard
 
 from cliffwatch.errors import InputError
-from dashboards import engines, load, overview
+from dashboards import engines, load, overview, slo
 from dashboards.export import board_text
 
 # file name: the board
-BOARDS: dict[str, Callable[[], Dashboard]] = {"overview": overview.board, "load": load.board, **engines.BOARDS}
+BOARDS: dict[str, Callable[[], Dashboard]] = {
+    "overview": overview.board,
+    "slo": slo.board,
+    "load": load.board,
+    **engines.BOARDS,
+}
 DEFAULT_OUT = Path("deploy/grafana/dashboards")
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)

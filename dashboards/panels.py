@@ -98,6 +98,7 @@ def time_series(
     target: float | None = None,
     maximum: int | None = None,
     stacked: bool = False,
+    no_value: str = NO_DATA,
 ) -> core.TimeSeries:
     """Lines over time; `target` draws a dashed line at the objective, `stacked` lays parts of a whole on each other."""
     steps = [{"color": RED, "value": None}, {"color": GREEN, "value": target}] if target is not None else []
@@ -118,7 +119,7 @@ def time_series(
         tooltipSort="desc",
         thresholds=steps,
         thresholdsStyleMode="off" if target is None else "dashed",
-        extraJson={"fieldConfig": {"defaults": {"noValue": NO_DATA}}},
+        extraJson={"fieldConfig": {"defaults": {"noValue": no_value}}},
     )
 
 
@@ -131,6 +132,7 @@ def stat(
     target: float | None = None,
     steps: Sequence[tuple[str, float | None]] = (),
     no_value: str = NO_DATA,
+    decimals: int | None = None,
 ) -> core.Stat:
     """One number; green from `target` up, or coloured by `steps` of (colour, from value)."""
     if target is not None:
@@ -142,6 +144,7 @@ def stat(
         targets=_targets([query]),
         format=unit,
         noValue=no_value,
+        decimals=decimals,
         reduceCalc="lastNotNull",
         graphMode="none",
         colorMode="value",

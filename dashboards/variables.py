@@ -39,6 +39,11 @@ def edge_variable(name: str, label: str, histogram: str, default: str) -> Templa
     return variable
 
 
+def choice_variable(name: str, label: str, metric: str, of: str, default: str) -> Template:
+    """One of the values that `metric` has in its label `of`."""
+    return _label_values(name, label, metric, of, default=default)
+
+
 def _of_any(name: str, label: str, metric: str, of: str) -> Template:
     variable = _label_values(name, label, metric, of)
     variable.includeAll = variable.multi = True

@@ -19,6 +19,7 @@ _FIGURES = {
     "attainment_ratio": "Share of good events over the period.",
     "budget_left_ratio": "Share of the period's error budget that is left; negative when overspent.",
     "events": "Events over the period, behind the attainment.",
+    "budget_lasts_seconds": "Until the budget is gone at the burn of the last hour; no sample where it never is.",
 }
 
 
@@ -38,13 +39,15 @@ class SloCollector(Collector):
             return
         yield from self._figures()
         yield self._burns()
+        yield self._limits()
 
     def _figures(self) -> Iterator[Metric]:
         families = {
             name: GaugeMetricFamily(f"cliffwatch_slo_{name}", text, labels=_LABELS) for name, text in _FIGURES.items()
         }
         for labels, group in self._groups():
-            values = (group.attainment, group.budget_left, group.events)
+            lasts_s = group.forecast.after_s if group.forecast else None
+            values = (group.attainment, group.budget_left, group.events, lasts_s)
             for family, value in zip(families.values(), values, strict=True):
                 if value is not None:
                     family.add_metric(labels, value)
@@ -59,6 +62,17 @@ class SloCollector(Collector):
             for window_s, rate in sorted(windows.items()):
                 if rate is not None:
                     family.add_metric([*labels, window_text(window_s)], rate)
+        return family
+
+    def _limits(self) -> Metric:
+        family = GaugeMetricFamily(
+            "cliffwatch_slo_burn_limit",
+            "The burn rate above which both windows of an alert must be for it to fire.",
+            labels=[*_LABELS, "alert", "severity"],
+        )
+        for labels, group in self._groups():
+            for burn in group.burns:
+                family.add_metric([*labels, burn.alert, burn.severity.value], burn.limit)
         return family
 
     def _states(self) -> Metric:

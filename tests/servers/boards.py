@@ -6,6 +6,7 @@ import json
 import math
 import re
 import urllib.parse
+from collections.abc import Mapping
 from typing import Any
 
 from tests.servers.monitoring import query
@@ -14,13 +15,13 @@ from tests.servers.processes import Server, get_text
 _WINDOWS = {"__rate_interval": "15s", "__range": "2m"}  # 15 scrapes, where there is one each second
 
 
-def check_queries(server: Server, board: dict[str, Any]) -> None:
-    """Every query answers with numbers. Raises AssertionError."""
-    values = chosen(board)
+def check_queries(server: Server, board: dict[str, Any], given: Mapping[str, str] | None = None) -> None:
+    """Every query answers with numbers, `given` variables in place of their presets. Raises AssertionError."""
+    values = {**chosen(board), **(given or {})}
     checked = 0
     for panel in board["panels"]:
         for target in panel.get("targets", ()):
-            promql = re.sub(r"\$\{?(\w+)\}?", lambda match: values[match[1]], target["expr"])
+            promql = filled(target["expr"], values)
             result = query(server, promql)
             assert result, f"{panel['title']}: nothing for {promql}"
             numbers = [float(series["value"][1]) for series in result]
@@ -34,7 +35,7 @@ def check_variables(server: Server, board: dict[str, Any]) -> None:
     for variable in board["templating"]["list"]:
         if variable["type"] != "query":
             continue
-        found = _values(variable, server)
+        found = _values(variable, server, chosen(board))
         assert found, variable["name"]
         preset = variable["current"]["value"]
         assert preset == ["$__all"] or preset in found, (variable["name"], preset, found)
@@ -49,10 +50,15 @@ def chosen(board: dict[str, Any]) -> dict[str, str]:
     return values
 
 
-def _values(variable: dict[str, Any], server: Server) -> list[str]:
+def filled(text: str, values: Mapping[str, str]) -> str:
+    """Variables replaced by their values, as Grafana does."""
+    return re.sub(r"\$\{?(\w+)\}?", lambda match: values[match[1]], text)
+
+
+def _values(variable: dict[str, Any], server: Server, values: Mapping[str, str]) -> list[str]:
     """What Grafana's drop-down would hold."""
     wanted = variable["query"]
-    match = urllib.parse.quote(wanted["metric"])
+    match = urllib.parse.quote(filled(wanted["metric"], values))
     answer = json.loads(get_text(f"{server.url}/api/v1/label/{wanted['label']}/values?match[]={match}"))
     pattern = variable.get("regex", "").strip("/")
     return [value for value in answer["data"] if re.search(pattern, value)]

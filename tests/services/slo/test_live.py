@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -136,6 +137,13 @@ def test_metrics_have_figures_and_leave_out_what_is_not_known(live: TestClient, 
     text = live.get("/metrics").text
     assert f"cliffwatch_slo_budget_left_ratio{{{labels}}} 0.9" in text
     assert f'cliffwatch_slo_burn_rate{{{labels},window="1h"}} 0.1' in text
+    # 2 % of 30 days' budget in an hour; and what is left of 30 x 1 % of bad days, at 0.1 % a day
+    limit = re.search(
+        r'cliffwatch_slo_burn_limit{alert="SloBurn1h",group="model_name=m",.*severity="page".*} (\S+)', text
+    )
+    assert limit and float(limit[1]) == pytest.approx(0.02 * 30 * 24)
+    lasts = re.search(rf"cliffwatch_slo_budget_lasts_seconds{{{labels}}} (\S+)", text)
+    assert lasts and float(lasts[1]) == pytest.approx(0.9 * 30 * 86_400 * 0.01 / 0.001)
     assert f'cliffwatch_slo_state{{{labels},state="good"}} 1.0' in text
     server.script = records(0.0, events=0.0)
     text = live.get("/metrics").text
