@@ -57,7 +57,7 @@ def questions() -> Iterator[tuple[str, dict[str, object] | None]]:
         yield f"{run}/percentiles?metric={metric}", None
         yield f"{run}/heatmap?metric={metric}&statistic=attainment&threshold={1 + turn}", None
         yield f"{run}/heatmaps?metric={metric}&facet=cache", None
-        yield f"{run}/heatmap/cell?row=64&column=1&from_s={turn % 1000}&limit=20", None
+        yield f"{run}/heatmap/cell?row=32&column=1&from_s={turn % 1000}&limit=20", None
         yield f"{run}/requests/{turn % 200}/cell", None
         yield f"{run}/timeline?metric={metric}&bins={bins}", None
         yield f"{run}/outcomes", None

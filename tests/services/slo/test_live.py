@@ -83,6 +83,45 @@ def test_an_old_reading_is_shown_as_old_and_the_service_stays_up(live: TestClien
     assert live.get("/v1/slos").json()["slos"][0]["state"] == "good"
 
 
+def test_a_prometheus_that_restarts_between_two_questions_leaves_what_it_did_not_tell_unknown(
+    live: TestClient, server: Scripted
+) -> None:
+    """The records came; how many events are behind them did not: never 0, never the last round's."""
+    good = records(0.001)
+    server.script = lambda path, query: good(path, query) if query.startswith("{__name__") else down(path, query)
+    (objective,) = live.get("/v1/slos/chat").json()["slo"]["objectives"]
+    assert objective["groups"][0]["budget_left"] == pytest.approx(0.9)
+    assert any("number of events is not known: Prometheus" in note for note in objective["notes"])
+    assert live.get("/v1/slos/chat").json()["slo"]["prometheus_alerts"] is None
+    server.script = good
+    (objective,) = live.get("/v1/slos/chat").json()["slo"]["objectives"]
+    assert not any("not known" in note for note in objective["notes"])
+
+
+def test_a_thousand_groups_are_listed_by_the_worst_and_answered_in_bounds(live: TestClient, server: Scripted) -> None:
+    """More than `max_groups` (rules would record none of them): the list stays one line an objective."""
+    one = records(0.001)
+    names = [f"model-{number:04}" for number in range(1_000)]
+
+    def many(path: str, query: str) -> tuple[int, bytes]:
+        status, body = one(path, query)
+        document = json.loads(body)
+        if "result" in document.get("data", {}):
+            rows = document["data"]["result"]
+            document["data"]["result"] = [
+                row | {"metric": row["metric"] | {"model_name": name}} for name in names for row in rows
+            ]
+        return status, json.dumps(document).encode()
+
+    server.script = many
+    answered = live.get("/v1/slos")
+    (objective,) = answered.json()["slos"][0]["objectives"]
+    assert objective["groups"] == 1_000
+    assert objective["budget_left"] == pytest.approx(0.9)
+    assert len(answered.content) < 2_000
+    assert len(live.get("/v1/slos/chat").json()["slo"]["objectives"][0]["groups"]) == 1_000
+
+
 def test_a_prometheus_that_never_answered_has_no_data(live: TestClient, server: Scripted) -> None:
     server.script = down
     body = live.get("/v1/slos").json()
