@@ -9,13 +9,14 @@ import typer
 from grafanalib.core import Dashboard
 
 from cliffwatch.errors import InputError
-from dashboards import engines, load, overview, slo
+from dashboards import engines, latency, load, overview, slo
 from dashboards.export import board_text
 
 # file name: the board
 BOARDS: dict[str, Callable[[], Dashboard]] = {
     "overview": overview.board,
     "slo": slo.board,
+    "latency": latency.board,
     "load": load.board,
     **engines.BOARDS,
 }

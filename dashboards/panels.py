@@ -196,3 +196,39 @@ class Layout:
             row = panels[line * len(panels) // lines : (line + 1) * len(panels) // lines]
             widths = [COLUMNS * (place + 1) // len(row) - COLUMNS * place // len(row) for place in range(len(row))]
             self.line(height, zip(widths, row, strict=True))
+
+
+class _Matrix(core.Panel):  # type: ignore[misc]
+    """A table whose rows and columns are two labels (grafanalib's table has the keys of a Grafana that is gone)."""
+
+    def to_json_data(self) -> Any:
+        return self.panel_json(
+            {
+                "type": "table",
+                "fieldConfig": {
+                    "defaults": {
+                        "color": {"mode": "thresholds"},
+                        "custom": {"cellOptions": {"type": "color-background"}},
+                    },
+                    "overrides": [],
+                },
+                "options": {"showHeader": True, "cellHeight": "sm"},
+            }
+        )
+
+
+def matrix(title: str, expr: str, rows: str, columns: str, *, unit: str, description: str, limit: float) -> _Matrix:
+    """One value for each pair of two labels, red from `limit` on and amber from half of it."""
+    steps = ((GREEN, None), (AMBER, limit / 2), (RED, limit))
+    return _Matrix(
+        title=title,
+        description=description,
+        dataSource=DATASOURCE,
+        targets=_targets([Query(expr, instant=True)], "table"),
+        maxDataPoints=None,
+        transformations=[
+            {"id": "groupingToMatrix", "options": {"rowField": rows, "columnField": columns, "valueField": "Value"}}
+        ],
+        extraJson={"fieldConfig": {"defaults": {"unit": unit, "noValue": NO_DATA}}},
+        thresholds=[{"color": color, "value": value} for color, value in steps],
+    )

@@ -17,7 +17,7 @@ from dashboards.panels import Layout, Query
 
 CHECKED_IN = Path(__file__).resolve().parents[2] / "deploy/grafana/dashboards"
 BUILT_IN = {"__range", "__rate_interval"}
-PANEL_TYPES = {"row", "stat", "timeseries", "heatmap"}
+PANEL_TYPES = {"row", "stat", "table", "timeseries", "heatmap"}
 
 
 @pytest.fixture(params=sorted(command.BOARDS))

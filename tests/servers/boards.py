@@ -27,7 +27,7 @@ def check_queries(server: Server, board: dict[str, Any], given: Mapping[str, str
             numbers = [float(series["value"][1]) for series in result]
             assert not all(math.isnan(number) for number in numbers), f"{panel['title']}: only NaN for {promql}"
             checked += 1
-    assert checked >= 8
+    assert checked >= 6
 
 
 def check_variables(server: Server, board: dict[str, Any]) -> None:
