@@ -15,6 +15,7 @@ from cliffwatch.slo.beside.client import ClientSide, read_client
 from cliffwatch.slo.beside.document import Beside, Breakdown, FigureBeside, MeanDocument, Part, ShareBeside
 from cliffwatch.slo.beside.engine import FIGURES, MAX_RUN_S, WITH_BUCKETS, EngineSide, Mean, Measured, read_engine
 from cliffwatch.slo.live.asks import Asker, instant, read_answer
+from cliffwatch.slo.live.clock import clock_note
 from cliffwatch.slo.spec import SloFile
 from cliffwatch.units import format_seconds
 
@@ -24,7 +25,6 @@ LABELS = {
 }  # fmt: skip
 INSIDE = {"ttft": ("queue", "prefill"), "e2e": ("queue", "prefill", "decode")}
 SAME = 0.01
-_CLOCK_S = 1.0
 _LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 
 
@@ -216,7 +216,5 @@ def _clock(ask: Asker) -> list[str]:
         (point,) = read_answer(ask([instant("vector(time())")])[0]).series
     except (CliffwatchError, ValueError):
         return ["how Prometheus's clock stands to this machine's is not known"]
-    off_s = max(before_s - point.value, point.value - time.time())
-    if off_s <= _CLOCK_S:
-        return []
-    return [f"Prometheus's clock is at least {format_seconds(off_s)} off this machine's: the two times may not be one"]
+    note = clock_note(point.value, before_s, time.time())
+    return [] if note is None else [note]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cliffwatch.errors import CliffwatchError, shorten
 from cliffwatch.slo.burn import Severity
 from cliffwatch.slo.live import queries
-from cliffwatch.slo.live.asks import ALERTS, Ask, Asker, PrometheusAlert, Reply, read_alerts, read_answer
+from cliffwatch.slo.live.asks import ALERTS, Answer, Ask, Asker, PrometheusAlert, Reply, read_alerts, read_answer
+from cliffwatch.slo.live.clock import clock_note
 from cliffwatch.slo.live.queries import Found
 from cliffwatch.slo.live.status import Evidence, GroupStatus, State, group_status, worst
 from cliffwatch.slo.live.watched import NEEDS_RULES, Watched
@@ -66,9 +68,11 @@ def read_status(files: Mapping[str, Sequence[Watched]], ask: Asker) -> Reading:
         CliffwatchError: Prometheus cannot be asked at all; what fails for one objective only is in its notes.
     """
     objectives = {(name, one.id): one for name, ones in files.items() for one in ones}
+    before_s = time.time()
     records, alerts = ask([queries.records_ask(files), ALERTS])
     answer = read_answer(records)
-    session = _Session(objectives, queries.take_records(answer, objectives), list(answer.warnings))
+    warnings = [*answer.warnings, *_clock(answer, before_s)]
+    session = _Session(objectives, queries.take_records(answer, objectives), warnings)
     asks = dict(session.asks())
     distinct = list(dict.fromkeys(asks.values()))
     replies = dict(zip(distinct, ask(distinct), strict=True))
@@ -159,6 +163,13 @@ def _edge_notes(one: Watched, found: Found) -> list[str]:
     shown = ", ".join(lacking[:5]) + (f" and {len(lacking) - 5} more" if len(lacking) > 5 else "")
     edge = format_seconds(one.threshold_s)
     return [f"no bucket edge at {edge} on {shown}: their events count by the next lower edge, or not at all"]
+
+
+def _clock(answer: Answer, before_s: float) -> list[str]:
+    """An instant query is evaluated at the server's own time, which stands beside each value."""
+    times = {series.points[-1][0] for series in answer.series}
+    note = clock_note(max(times), before_s, time.time()) if times else None
+    return [] if note is None else [note]
 
 
 def _alerts(reply: Reply, warnings: list[str]) -> tuple[PrometheusAlert, ...] | None:

@@ -28,9 +28,11 @@ class Scripted:
     ends: list[float] = field(default_factory=list)
 
 
-def vector(*series: tuple[dict[str, str], float | str], warnings: list[str] | None = None) -> bytes:
-    """An instant query's answer."""
-    result = [{"metric": labels, "value": [1_750_000_000, str(value)]} for labels, value in series]
+def vector(
+    *series: tuple[dict[str, str], float | str], warnings: list[str] | None = None, ahead_s: float = 0.0
+) -> bytes:
+    """An instant query's answer, evaluated now by a clock that is so far ahead."""
+    result = [{"metric": labels, "value": [time.time() + ahead_s, str(value)]} for labels, value in series]
     return answer({"resultType": "vector", "result": result}, warnings)
 
 
