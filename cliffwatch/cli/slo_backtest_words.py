@@ -9,7 +9,7 @@ from rich.table import Table
 
 from cliffwatch.cli.console import console
 from cliffwatch.report.words import UNKNOWN, interval, share, target
-from cliffwatch.slo.backtest.document import Backtest, Span
+from cliffwatch.slo.backtest.document import Backtest, Span, counted
 from cliffwatch.slo.backtest.incidents import Rate
 from cliffwatch.slo.backtest.replay import Firing, Replayed, State
 from cliffwatch.slo.backtest.times import utc_text
@@ -55,14 +55,14 @@ def say(tests: Sequence[Backtest], span: Span) -> None:
 
 
 def _objective(test: Backtest, span: Span) -> Iterator[str | Table]:
-    label = f"{test.one.objective.label}, {target(test.one.objective.target)}"
+    label = f"{test.one.promise.label}, {target(test.one.promise.target)}"
     if test.own is None:
         yield f"{label}: no data in this span"
         return
     own = test.own
     yield f"{label}: {_count(own, Severity.PAGE, 'page')}, {_count(own, Severity.TICKET, 'ticket')}"
     for group in own.groups:
-        yield from _group(group, test.one.objective.counted)
+        yield from _group(group, counted(test.one.promise))
     if own.firings:
         yield _firings(own.firings)
         if (more := len(own.firings) - SHOWN) > 0:
@@ -71,7 +71,7 @@ def _objective(test: Backtest, span: Span) -> Iterator[str | Table]:
         yield from _incidents(own)
     if test.what_if:
         yield _what_if([own, *test.what_if])
-    yield from (f"  note: {note}" for note in test.one.events.notes)
+    yield from (f"  note: {note}" for note in test.one.notes)
 
 
 def _count(one: Outcome, severity: Severity, name: str) -> str:
@@ -83,9 +83,9 @@ def _name(labels: Mapping[str, str]) -> str:
     return ", ".join(f"{label} {value}" for label, value in labels.items())
 
 
-def _group(one: Replayed, counted: str) -> Iterator[str]:
+def _group(one: Replayed, what: str) -> Iterator[str]:
     name = _name(one.labels)
-    yield f"  {f'{name}: ' if name else ''}{_budget(one, counted)}"
+    yield f"  {f'{name}: ' if name else ''}{_budget(one, what)}"
     total_s = sum(one.state_s.values())
     times = [
         f"{STATE[state]} {_span(seconds)} ({share(seconds / total_s)})"
@@ -99,13 +99,13 @@ def _group(one: Replayed, counted: str) -> Iterator[str]:
         yield f"    no data in {len(one.gaps)} gap{'' if len(one.gaps) == 1 else 's'}, the longest: {listed}"
 
 
-def _budget(one: Replayed, counted: str) -> str:
+def _budget(one: Replayed, what: str) -> str:
     last = one.grid.replayed - 1
     left, events = one.left_at(last), one.budget.events[last]
     so_far = one.budget.left_so_far[last]
     if so_far != so_far:
-        return f"budget left at the end: unknown, no {counted} in the period"
-    of = f"of {events:,.0f} {counted}"
+        return f"budget left at the end: unknown, no {what} in the period"
+    of = f"of {events:,.0f} {what}"
     if left is not None:
         since = utc_text(one.budget.complete_from_s or 0.0)
         return f"budget left at the end: {_percent(left)} {of}; known since {since}, before that the history is short"
@@ -151,7 +151,7 @@ def _incidents(own: Outcome) -> Iterator[str | Table]:
 def _what_if(outcomes: Sequence[Outcome]) -> Table:
     table = _table("what if", "target", "windows", "pages", "tickets", "budget left", "page precision", "page recall")
     for number, one in enumerate(outcomes):
-        threshold = one.case.objective.threshold
+        threshold = one.case.threshold
         score = one.scores["pages"] if one.scores is not None else None
         case = "" if number else "as written"
         case += "" if threshold is None else f" ≤ {format_seconds(threshold)}"

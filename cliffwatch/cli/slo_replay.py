@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,20 +14,23 @@ from cliffwatch.cli.history import fetch_history
 from cliffwatch.cli.prometheus import Prometheus
 from cliffwatch.cli.slo_backtest_words import say
 from cliffwatch.errors import InputError
+from cliffwatch.slo.backtest.composed import Composition
 from cliffwatch.slo.backtest.document import Backtest, Span, document, write_curves
-from cliffwatch.slo.backtest.history import Grid
+from cliffwatch.slo.backtest.history import Grid, History
 from cliffwatch.slo.backtest.incidents import Incident, load_incidents, within
-from cliffwatch.slo.backtest.subject import Subject, rates_of, subjects
+from cliffwatch.slo.backtest.subject import Subject, compositions, rates_of, subjects
 from cliffwatch.slo.backtest.times import parse_instant, utc_text
 from cliffwatch.slo.backtest.whatif import Case, Options, Outcome, cases, outcome, own_case
 from cliffwatch.slo.burn import windows_of
+from cliffwatch.slo.live.queries import Group
 from cliffwatch.slo.prometheus.events import Events
 from cliffwatch.slo.prometheus.promql import selector
 from cliffwatch.slo.spec import Objective, SloFile, load_slo
 from cliffwatch.units import parse_seconds
 
 MAX_INSTANTS = 2_500_000
-COMPOSITES = "composites are left out; their objectives are each told by themselves"
+OF_ANY = "is of kind any: its alerts are those of its parts, which are told by themselves"
+OWN_ONLY = "what-if is of objectives; composites are told as they are written"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +81,17 @@ def run(
     asked = [_Asked.of(one, slo, options) for one in watched]
     labelled = None if incidents is None else within(load_incidents(incidents), times.start_s, times.end_s)
     grid = times.grid(max(one.reach_s for one in asked))
-    replayer = _Replayer(server, grid, labelled or (), times.match_within_s)
+    composed = compositions(slo, source=str(file))
+    parts = {part for one in composed for part in one.parts}
+    replayer = _Replayer(server, grid, labelled or (), times.match_within_s, parts)
     tests = [replayer.test(one) for one in asked]
     if all(test.own is None for test in tests):
         raise _no_data(watched, grid, server.url)
-    notes = (COMPOSITES,) if slo.watch and slo.watch.composites else ()
-    return tests, Span(grid, labelled, times.match_within_s, tuple(replayer.warnings), notes)
+    tests += [replayer.composite(one) for one in composed]
+    kept = {one.id for one in composed}
+    notes = [f"{one.name} {OF_ANY}" for one in watched[0].watch.composites if one.name not in kept]
+    notes += [OWN_ONLY] if composed and options else []
+    return tests, Span(grid, labelled, times.match_within_s, tuple(replayer.warnings), tuple(notes))
 
 
 def show(tests: list[Backtest], span: Span, *, curve: Path | None, as_json: bool) -> None:
@@ -104,7 +113,7 @@ class _Asked:
 
     @classmethod
     def of(cls, one: Subject, slo: SloFile, options: Options) -> _Asked:
-        own = own_case(one.objective)
+        own = own_case(one.objective, one.objective.threshold)
         by_objective: dict[Objective, list[Case]] = {one.objective: [own]}
         for objective, further in cases(one.objective, options) if options else ():
             by_objective.setdefault(objective, []).extend(case for case in further if case != own)
@@ -123,12 +132,14 @@ class _Asked:
 
 @dataclass(slots=True)
 class _Replayer:
-    """Fetches what an objective needs, replays it, and lets it go before the next."""
+    """Fetches what an objective needs, replays it, and lets it go before the next, but for the parts of composites."""
 
     server: Prometheus
     grid: Grid
     incidents: tuple[Incident, ...]
     tolerance_s: float
+    parts: set[str]
+    kept: dict[str, Mapping[Group, History]] = field(default_factory=dict)
     warnings: dict[str, None] = field(default_factory=dict)
 
     def test(self, asked: _Asked) -> Backtest:
@@ -139,10 +150,20 @@ class _Replayer:
             self.warnings.update(dict.fromkeys(fetched.warnings))
             if not fetched.histories:
                 return Backtest(one, None, ())
+            if one.id in self.parts and objective == one.objective:
+                self.kept[one.id] = fetched.histories
             outcomes += [
                 outcome(case, fetched.histories, one.watch, self.incidents, self.tolerance_s) for case in several
             ]
         return Backtest(one, outcomes[0], tuple(outcomes[1:]))
+
+    def composite(self, one: Composition) -> Backtest:
+        """Replay a composite over the histories of its parts."""
+        histories = one.histories(self.kept)
+        if not histories:
+            return Backtest(one, None, ())
+        own = outcome(own_case(one.promise), histories, one.watch, self.incidents, self.tolerance_s)
+        return Backtest(one, own, ())
 
 
 def _rates(objective: Objective, one: Subject, slo: SloFile) -> Events:

@@ -34,7 +34,12 @@ objectives:
   - {sli: ttft, threshold: 2.5s, target: 99%}
   - {sli: ttft, quantile: p95, threshold: 2.5s, slices: {length: 5m, min_events: 3}, target: 95%}
   - {sli: throughput, slices: {length: 10m, tokens_per_s: 15}, target: 90%}
-watch: {engine: vllm, group_by: [instance], period: 2d}
+watch:
+  engine: vllm
+  group_by: [instance]
+  period: 2d
+  composites:
+    - {name: both, of: [ttft-2.5s-95pct-in-5m-95pct, throughput-15tps-in-10m-90pct], weights: [3, 1], target: 97%}
 """
 # minutes from the start, and the share of bad events in them: outages of several sizes and a slow burn
 OUTAGES = {(100, 130): 1.0, (300, 360): 0.5, (420, 600): 0.04, (840, 843): 1.0, (900, STEPS): 1.0}
@@ -109,10 +114,10 @@ def test_alerts_are_those_of_prometheus_to_the_evaluation(past: Past, tmp_path: 
     document = json.loads(backtest(past, "--json"))
     groups = {
         (objective["objective"], one["labels"]["instance"]): one
-        for objective in document["objectives"]
+        for objective in (*document["objectives"], *document["composites"])
         for one in objective["groups"]
     }
-    assert len(groups) == 6
+    assert len(groups) == 8
     assert all(any(one["firings"] for (name, _), one in groups.items() if name == key) for key, _ in groups)
     (tmp_path / "rules.yml").write_text(rule_file(compile_rules(load_slo(past.slo))))
     asked: list[dict[str, Any]] = []
@@ -140,7 +145,8 @@ def test_alerts_are_those_of_prometheus_to_the_evaluation(past: Past, tmp_path: 
         for name, values in past.series.items()
     ]
     test = {"interval": "1m", "input_series": series, "promql_expr_test": asked}
-    suite = {"rule_files": ["rules.yml"], "evaluation_interval": "1m", "tests": [test]}
+    order = [f"chat-{one['objective']}" for one in (*document["objectives"], *document["composites"])]
+    suite = {"rule_files": ["rules.yml"], "evaluation_interval": "1m", "group_eval_order": order, "tests": [test]}
     (tmp_path / "tests.yml").write_text(yaml.safe_dump(suite))
     tool("promtool", "test", "rules", tmp_path / "tests.yml", folder=tmp_path)
 
@@ -158,5 +164,5 @@ def test_incidents_and_other_cases_in_words(past: Past, tmp_path: Path) -> None:
     assert "unknown, the history is shorter than the period" in words
     assert "as written ≤ 2.5 s" in words
     rows_of_curve = curve.read_text().splitlines()
-    assert len(rows_of_curve) == 1 + 6 * STEPS
+    assert len(rows_of_curve) == 1 + 8 * STEPS
     assert rows_of_curve[1].endswith(",no_data,,,")  # a rate needs two samples

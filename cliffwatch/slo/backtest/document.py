@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO
 
+from cliffwatch.slo.backtest.composed import Composition
 from cliffwatch.slo.backtest.history import Grid
 from cliffwatch.slo.backtest.incidents import Incident, Rate, Score
 from cliffwatch.slo.backtest.replay import Firing, Replayed, State
@@ -15,6 +16,7 @@ from cliffwatch.slo.backtest.subject import Subject
 from cliffwatch.slo.backtest.times import utc_iso
 from cliffwatch.slo.backtest.whatif import Outcome
 from cliffwatch.slo.burn import Severity
+from cliffwatch.slo.prometheus.promise import Promise
 
 CURVE_POINTS = 500
 CSV_HEAD = ("time", "objective", "group", "state", "budget_left", "budget_left_so_far", "events")
@@ -22,12 +24,12 @@ CSV_HEAD = ("time", "objective", "group", "state", "budget_left", "budget_left_s
 
 @dataclass(frozen=True, slots=True)
 class Backtest:
-    """One objective over the span: as its file has it, and the other cases that were asked for.
+    """One objective, or composite, over the span: as its file has it, and the other cases that were asked for.
 
     `own` is None where Prometheus has no data of it.
     """
 
-    one: Subject
+    one: Subject | Composition
     own: Outcome | None
     what_if: tuple[Outcome, ...]
 
@@ -54,7 +56,8 @@ def document(tests: Sequence[Backtest], span: Span) -> dict[str, Any]:
         "match_within_s": span.match_within_s,
         "warnings": list(span.warnings),
         "notes": list(span.notes),
-        "objectives": [_objective(one) for one in tests],
+        "objectives": [_objective(one) for one in tests if isinstance(one.one, Subject)],
+        "composites": [_objective(one) for one in tests if isinstance(one.one, Composition)],
     }
 
 
@@ -62,21 +65,26 @@ def _objective(test: Backtest) -> dict[str, Any]:
     one, own = test.one, test.own
     return {
         "objective": one.id,
-        "label": one.objective.label,
+        "label": one.promise.label,
         "period": one.watch.period_text,
-        "counted": one.objective.counted,
+        "counted": counted(one.promise),
         "min_bad_events": one.min_bad_events,
-        "notes": list(one.events.notes),
+        "notes": list(one.notes),
         "result": None if own is None else _outcome(own),
         "groups": [] if own is None else [_group(group) for group in own.groups],
         "what_if": [_outcome(case) for case in test.what_if],
     }
 
 
+def counted(promise: Promise) -> str:
+    """What its target is a share of."""
+    return "slices" if promise.slices else "events"
+
+
 def _outcome(one: Outcome) -> dict[str, Any]:
     return {
         "target": one.case.objective.target,
-        "threshold_s": one.case.objective.threshold,
+        "threshold_s": one.case.threshold,
         "windows": one.case.windows,
         "pages": len(one.of(Severity.PAGE)),
         "tickets": len(one.of(Severity.TICKET)),

@@ -134,6 +134,16 @@ class History:
         """Share of bad events in a window; NaN without any event."""
         return share(self.rate("bad", window_s), self.rate("events", window_s))
 
+    def ratio_since(self, begins: Indexes) -> Floats:
+        """Share of bad events from instant `begins` up to each; NaN without any event."""
+        return share(self.count("bad", begins), self.count("events", begins))
+
+    @property
+    def first_known(self) -> int | None:
+        """The grid's first instant at which anything is known; None: at none."""
+        known = np.flatnonzero(~np.isnan(self.rates["events", BASE_S]))
+        return int(known[0]) if len(known) else None
+
     def _sums(self, what: What, begins: Indexes) -> tuple[Floats, Indexes]:
         sums, counts = sums_since(self.rates[what, BASE_S], begins)
         return sums[self.grid.lead :], counts[self.grid.lead :]

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cliffwatch.slo.backtest.history import Flags, Floats, Grid, History, share
+from cliffwatch.slo.backtest.history import Flags, Floats, Grid, Indexes, What
 from cliffwatch.slo.burn import BurnAlert, Severity, error_budget
 from cliffwatch.slo.prometheus.alerts import alert_name
 from cliffwatch.slo.prometheus.record import BASE_S
@@ -25,6 +26,20 @@ class State(StrEnum):
     NO_DATA = "no_data"
     NO_TRAFFIC = "no_traffic"
     QUIET = "quiet"
+
+
+class Past(Protocol):
+    """One group's history, of an objective or of a composite; see `History`."""
+
+    @property
+    def grid(self) -> Grid: ...
+    @property
+    def first_known(self) -> int | None: ...
+    def rate(self, what: What, window_s: int) -> Floats: ...
+    def ratio(self, window_s: int) -> Floats: ...
+    def ratio_since(self, begins: Indexes) -> Floats: ...
+    def count(self, what: What, begins: Indexes) -> Floats: ...
+    def bad_events(self, window_s: int) -> Floats: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +130,7 @@ class Replayed:
         return float(np.count_nonzero(self.budget.left_so_far <= 0)) * self.grid.step_s
 
 
-def replay(history: History, promise: Promise, labels: Mapping[str, str]) -> Replayed:
+def replay(history: Past, promise: Promise, labels: Mapping[str, str]) -> Replayed:
     """What rules with these alerts would have done, had they been loaded since the history begins."""
     budget = _budget(history, promise)
     firing = {alert: _firing(history, promise, alert) for alert in promise.alerts}
@@ -124,7 +139,7 @@ def replay(history: History, promise: Promise, labels: Mapping[str, str]) -> Rep
     return replace(bare, firings=in_order(fired))
 
 
-def _firing(history: History, promise: Promise, alert: BurnAlert) -> Flags:
+def _firing(history: Past, promise: Promise, alert: BurnAlert) -> Flags:
     """The alert's expression at each instant; a comparison with what is absent is false."""
     long_s, short_s = alert.pair.long_s, alert.pair.short_s
     ratio = float(alert.ratio)
@@ -136,7 +151,7 @@ def _firing(history: History, promise: Promise, alert: BurnAlert) -> Flags:
     return flags
 
 
-def _firings(bare: Replayed, history: History, promise: Promise, alert: BurnAlert, flags: Flags) -> Iterator[Firing]:
+def _firings(bare: Replayed, history: Past, promise: Promise, alert: BurnAlert, flags: Flags) -> Iterator[Firing]:
     grid, long_s = bare.grid, alert.pair.long_s
     runs = list(_runs(flags))
     if not runs:
@@ -163,17 +178,16 @@ def _runs(flags: Flags) -> Iterator[tuple[int, int]]:
     yield from zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
 
 
-def _budget(history: History, promise: Promise) -> Budget:
+def _budget(history: Past, promise: Promise) -> Budget:
     grid = history.grid
     begins = grid.begins(promise.period_s) if promise.calendar is None else grid.calendar_begins(promise.calendar)
-    events, bad = history.count("events", begins), history.count("bad", begins)
-    left = 1 - share(bad, events) / float(error_budget(promise.target))
-    known = np.flatnonzero(~np.isnan(history.rates["events", BASE_S]))
-    whole = np.flatnonzero(begins[grid.lead :] >= known[0]) if len(known) else known
-    return Budget(left, events, grid.at(int(whole[0])) if len(whole) else None)
+    left = 1 - history.ratio_since(begins) / float(error_budget(promise.target))
+    first = history.first_known
+    whole = np.flatnonzero(begins[grid.lead :] >= first) if first is not None else np.array([])
+    return Budget(left, history.count("events", begins), grid.at(int(whole[0])) if len(whole) else None)
 
 
-def _states(history: History, firing: Mapping[BurnAlert, Flags]) -> NDArray[np.int8]:
+def _states(history: Past, firing: Mapping[BurnAlert, Flags]) -> NDArray[np.int8]:
     events = history.rate("events", BASE_S)
     holds = {State.NO_DATA: np.isnan(events), State.NO_TRAFFIC: events == 0, State.QUIET: events > 0}
     for severity, state in ((Severity.PAGE, State.PAGE), (Severity.TICKET, State.TICKET)):
@@ -183,7 +197,7 @@ def _states(history: History, firing: Mapping[BurnAlert, Flags]) -> NDArray[np.i
     return states
 
 
-def _gaps(history: History) -> Iterator[Gap]:
+def _gaps(history: Past) -> Iterator[Gap]:
     grid = history.grid
     for first, after in _runs(np.isnan(history.rate("events", BASE_S))):
         yield Gap(grid.at(first), grid.at(min(after, grid.replayed - 1)))

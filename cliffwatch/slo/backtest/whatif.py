@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from cliffwatch.errors import InputError
-from cliffwatch.slo.backtest.history import History
 from cliffwatch.slo.backtest.incidents import Incident, Score, score
-from cliffwatch.slo.backtest.replay import Firing, Promise, Replayed, in_order, replay
+from cliffwatch.slo.backtest.replay import Firing, Past, Promise, Replayed, in_order, replay
 from cliffwatch.slo.burn import STANDARD_PAIRS, Severity, WindowPair, burn_alert
 from cliffwatch.slo.live.queries import Group
 from cliffwatch.slo.prometheus.alerts import least_bad
+from cliffwatch.slo.prometheus.promise import Promise as Promised
 from cliffwatch.slo.spec import Objective
 from cliffwatch.slo.watch import Watch
 from cliffwatch.units import as_written, parse_seconds, parse_share
@@ -51,11 +51,12 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One row of the table: an objective with its target and threshold, and the pairs of windows that watch it."""
+    """One row of the table: what is promised, with its threshold, and the pairs of windows that watch it."""
 
-    objective: Objective
+    objective: Promised
     windows: str
     pairs: tuple[WindowPair, ...]
+    threshold: float | None = None
 
     def promise(self, watch: Watch) -> Promise:
         """What a history is held to."""
@@ -85,9 +86,9 @@ class Outcome:
         return tuple(one for one in self.firings if one.severity is severity)
 
 
-def own_case(objective: Objective) -> Case:
-    """The objective as its file has it."""
-    return Case(objective, STANDARD, STANDARD_PAIRS)
+def own_case(objective: Promised, threshold: float | None = None) -> Case:
+    """An objective, or a composite, as its file has it."""
+    return Case(objective, STANDARD, STANDARD_PAIRS, threshold)
 
 
 def cases(objective: Objective, options: Options) -> Iterator[tuple[Objective, tuple[Case, ...]]]:
@@ -105,7 +106,7 @@ def cases(objective: Objective, options: Options) -> Iterator[tuple[Objective, t
         yield (
             asked,
             tuple(
-                Case(asked.model_copy(update={"target": target}), name, pairs)
+                Case(asked.model_copy(update={"target": target}), name, pairs, asked.threshold)
                 for target in targets
                 for name, pairs in windows.items()
             ),
@@ -113,7 +114,7 @@ def cases(objective: Objective, options: Options) -> Iterator[tuple[Objective, t
 
 
 def outcome(
-    case: Case, histories: Mapping[Group, History], watch: Watch, incidents: Sequence[Incident], tolerance_s: float
+    case: Case, histories: Mapping[Group, Past], watch: Watch, incidents: Sequence[Incident], tolerance_s: float
 ) -> Outcome:
     """Replay every group of a case."""
     promise = case.promise(watch)
