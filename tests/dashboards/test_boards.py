@@ -149,6 +149,21 @@ def test_build_writes_every_board_and_names_it(tmp_path: Path) -> None:
         assert json.loads(path.read_text())["uid"]
 
 
+def test_diff_shows_a_changed_file_and_a_missing_one_and_nothing_else(tmp_path: Path) -> None:
+    run = CliRunner().invoke
+    run(command.app, ["build", "--out", str(tmp_path)])
+    same = run(command.app, ["diff", "--against", str(tmp_path)])
+    assert (same.exit_code, same.output) == (0, "")
+    changed = tmp_path / "slo.json"
+    changed.write_text(changed.read_text().replace('"Burn-down"', '"Burned"'))
+    (tmp_path / "load.json").unlink()
+    result = run(command.app, ["diff", "--against", str(tmp_path)])
+    assert result.exit_code == 1
+    assert '-      "title": "Burned"' in result.output
+    assert '+  "uid": "cliffwatch-load"' in result.output
+    assert "overview.json" not in result.output
+
+
 def test_a_folder_that_cannot_be_made_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("a file")
     result = CliRunner().invoke(command.app, ["build", "--out", str(tmp_path / "taken")])
