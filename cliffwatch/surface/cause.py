@@ -13,6 +13,7 @@ from cliffwatch.surface.scrapes import Seen
 
 FULL = 0.95  # of the KV cache: the next request does not fit
 BUSY = 0.85  # of the time: memory that is busy for longer is not seen, by its own waits
+QUEUE = 0.1  # requests waiting, on average: fewer are those that just came
 TWICE = 2.0
 
 
@@ -82,6 +83,11 @@ def _pair(after: Point, before: Point, reading: str) -> tuple[float, float] | No
     return None if low is None or high is None else (low, high)
 
 
+def _scrapes(after: Point, before: Point) -> str:
+    """How many scrapes the readings of both sides are of."""
+    return f" ({' and '.join(str(one.seen.scrapes) for one in (after, before) if one.seen)} scrapes)"
+
+
 def _preempted(after: Point, before: Point, _limits: Limits) -> str | None:
     pair = _pair(after, before, "preemptions")
     if pair is None or not pair[1] / before.requests > TWICE * pair[0] / after.requests:
@@ -93,13 +99,13 @@ def _kv_full(after: Point, before: Point, _limits: Limits) -> str | None:
     pair = _pair(after, before, "kv_usage")
     if pair is None or not pair[0] < FULL <= pair[1]:
         return None
-    return f"KV cache {pair[0]:.0%} in use at most, then {pair[1]:.0%}"
+    return f"KV cache {pair[0]:.0%} in use at most, then {pair[1]:.0%}{_scrapes(after, before)}"
 
 
 def _queued(after: Point, before: Point, limits: Limits) -> str | None:
     pair = _pair(after, before, "waiting")
-    if pair is not None and pair[1] >= 1 and pair[1] > pair[0] * TWICE:
-        return f"{pair[0]:g} requests waiting at most, then {pair[1]:g}"
+    if pair is not None and pair[1] >= QUEUE and pair[1] > pair[0] * TWICE:
+        return f"{pair[0]:.2g} requests waiting on average, then {pair[1]:.2g}{_scrapes(after, before)}"
     if not limits.sequences or not after.sequences or not before.sequences:
         return None
     if not after.sequences <= limits.sequences < before.sequences:
@@ -136,7 +142,7 @@ def _bandwidth(after: Point, before: Point, _limits: Limits) -> str | None:
     pair = _pair(after, before, "memory_busy")
     if pair is None or not pair[0] < BUSY <= pair[1]:
         return None
-    return f"GPU memory busy {pair[0]:.0%} of the time at most, then {pair[1]:.0%}"
+    return f"GPU memory busy {pair[0]:.0%} of the time, then {pair[1]:.0%}{_scrapes(after, before)}"
 
 
 def _next(sizes: Sequence[int], wanted: float) -> int:

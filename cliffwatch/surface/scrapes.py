@@ -9,7 +9,7 @@ import gzip
 import math
 import re
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -32,6 +32,7 @@ READINGS = ("waiting", "kv_usage", "preemptions", "memory_busy")
 OTHER_NAMES = {"vllm:gpu_cache_usage_perc": "kv_usage", "DCGM_FI_PROF_DRAM_ACTIVE": "memory_busy"}
 COUNTERS = frozenset({"preemptions"})
 SHARES = frozenset({"kv_usage", "memory_busy"})
+PEAKS = frozenset({"kv_usage"})  # a cache that was full once turned somebody away
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
 
@@ -41,10 +42,10 @@ class Seen:
 
     Attributes:
         scrapes: how many fell into the requests' time.
-        waiting: the most requests in the engine's queue at one of them.
+        waiting: requests in the engine's queue, on average over them: one alone may see those that just came.
         kv_usage: the greatest share of the KV cache in use at one of them.
         preemptions: how many from the last scrape before the requests to the first one after.
-        memory_busy: the greatest share of time that the GPU's memory was busy.
+        memory_busy: the share of time that the GPU's memory was busy, on average.
     """
 
     scrapes: int
@@ -74,14 +75,16 @@ class Scrapes:
 
         inside, gaps = under_way(self.at_s, self.at_s), under_way(self.at_s[:-1], self.at_s[1:])
         found = {
-            name: _grown(values, gaps) if name in COUNTERS else _greatest(values[inside])
+            name: _grown(values, gaps)
+            if name in COUNTERS
+            else _over(np.max if name in PEAKS else np.mean, values[inside])
             for name, values in self.values.items()
         }
         return Seen(int(inside.sum()), **found)
 
 
 def seen_by(engines: Sequence[Scrapes], starts_s: Array, ends_s: Array) -> Seen | None:
-    """What several engines showed while these requests were under way: the greatest of gauges, the sum of counters.
+    """What several engines showed while these requests were under way: the fullest one's gauges, the sum of counters.
 
     None without engines.
     """
@@ -189,6 +192,6 @@ def _grown(values: Array, gaps: np.ndarray[Any, np.dtype[np.bool_]]) -> float | 
     return float(known.sum()) if known.size else None
 
 
-def _greatest(values: Array) -> float | None:
+def _over(statistic: Callable[[Array], Any], values: Array) -> float | None:
     known = values[~np.isnan(values)]
-    return float(known.max()) if known.size else None
+    return float(statistic(known)) if known.size else None

@@ -68,7 +68,7 @@ def test_the_cause_is_told_where_the_engine_shows_one(tmp_path: Path, file: Path
     (tmp_path / "metrics.prom").write_text(scrapes)
     asked = (tmp_path / "run.jsonl", "--metrics", tmp_path / "metrics.prom")
     lines_of = invoke(cliffs_app, *asked, "--graph-sizes", "1, 2,4").output.splitlines()[1:]
-    assert all("; cause: queueing (0 requests waiting at most, then 4)" in line for line in lines_of)
+    assert all("; cause: queueing (0 requests waiting on average, then 4 (" in line for line in lines_of)
     found = json.loads(invoke(cliffs_app, *asked, "--max-batched-tokens", "4096", "--json").output)["curves"]
     assert [cause["name"] for cause in found["1"]["cliffs"][0]["causes"]] == ["queueing", "chunked prefill"]
     assert [cause["name"] for cause in found["4"]["cliffs"][0]["causes"]] == ["queueing"]  # several steps before, too

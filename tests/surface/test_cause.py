@@ -18,7 +18,7 @@ NONE = Limits()
     [
         ("preemption", {"preemptions": 4.0}, ("0 preemptions over 6", "4 over 6")),
         ("KV cache full", {"kv_usage": 0.97}, ("20%", "97%")),
-        ("queueing", {"waiting": 12.0}, ("0 requests", "12")),
+        ("queueing", {"waiting": 12.0}, ("0 requests", "12", "(3 and 3 scrapes)")),
         ("memory bandwidth", {"memory_busy": 0.9}, ("30%", "90%")),
     ],
 )

@@ -39,7 +39,7 @@ def test_tokens_sequences_and_readings_of_each_point(tmp_path: Path) -> None:
     assert set(along) == {(batch, length) for batch in ("1", "4") for length in (512.0, 1024.0, 2048.0)}
     assert along["1", 512.0] == Point(2, 512, None, Seen(1, waiting=1))
     assert along["4", 512.0] == Point(2, 2048, None, Seen(0))
-    assert along["1", 1024.0] == Point(2, 1024, None, Seen(2, waiting=3))
+    assert along["1", 1024.0] == Point(2, 1024, None, Seen(2, waiting=2.5))
     across = evidence(source, question_along("ttft_s", "batch", "input_tokens"), ())
     assert across["1k", 4.0] == Point(2, 4096, 4, None)
 
