@@ -191,5 +191,9 @@ def _settings(
 def _metrics_port(face: Face, given: int) -> int | None:
     if face.metrics_port is None and given >= 0:
         title = face.engine.title
-        raise InputError(f"{title} has its metrics on the port of its API", field="--metrics-port", value=given)
+        separate = ", ".join(name for name, other in FACES.items() if other.metrics_port is not None)
+        raise InputError(
+            f"{title} has its metrics on the port of its API",
+            field="--metrics-port", value=given, allowed=f"with --face {separate}, or left out",
+        )  # fmt: skip
     return face.metrics_port if given < 0 else given

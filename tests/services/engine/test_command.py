@@ -43,7 +43,10 @@ def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
         (("--port", "99999"), "--port"),
         (("--face", "ollama"), "--face: is no face of the engine; got 'ollama'; allowed: vllm, trtllm, triton, sglang"),
         (("--engine-version", "0.40"), "--engine-version: is no version of vLLM that is known; got '0.40'"),
-        (("--face", "vllm", "--metrics-port", "0"), "--metrics-port: vLLM has its metrics on the port of its API"),
+        (
+            ("--face", "vllm", "--metrics-port", "0"),
+            "--metrics-port: vLLM has its metrics on the port of its API; got 0; allowed: with --face triton",
+        ),
         (("--face", "sglang", "--engine-version", "0.33"), "is no version of SGLang that is known"),
         (("--engine-version", "new"), "allowed: from 0.6, before 0.34"),
     ],
