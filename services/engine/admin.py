@@ -13,6 +13,8 @@ from cliffwatch.errors import InputError
 from services.engine.drills.kinds import AnyFault, Fault
 from services.engine.faults import RequestFault
 from services.engine.http import Connection, Request
+from services.engine.internals import exposed
+from services.engine.options import LIVE
 
 if TYPE_CHECKING:
     from services.engine.faces.face import Endpoint, Routes
@@ -59,12 +61,15 @@ def _list(service: Service, connection: Connection, request: Request) -> None:  
     connection.respond(200, msgspec.json.encode({"faults": service.drilled.listed()}))
 
 
-def _plan(service: Service, connection: Connection, request: Request) -> None:
+def _read(request: Request) -> Any:
     try:
-        fault = msgspec.json.decode(request.body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return msgspec.json.decode(request.body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise RequestFault(400, f"The body is not JSON: {error}") from error
-    number = service.drilled.plan(check_config({"fault": fault}, _Body, source="body").fault)
+
+
+def _plan(service: Service, connection: Connection, request: Request) -> None:
+    number = service.drilled.plan(check_config({"fault": _read(request)}, _Body, source="body").fault)
     connection.respond(201, msgspec.json.encode({"id": number}))
 
 
@@ -78,6 +83,25 @@ def _clear(service: Service, connection: Connection, request: Request) -> None:
     connection.respond(200, msgspec.json.encode({"cleared": cleared}))
 
 
+def _options(service: Service, connection: Connection, request: Request) -> None:  # noqa: ARG001
+    said = {"options": service.engine.tuned.options.model_dump(), "live": LIVE}
+    connection.respond(200, msgspec.json.encode(said))
+
+
+def _change(service: Service, connection: Connection, request: Request) -> None:
+    changes = _read(request)
+    if not isinstance(changes, dict):
+        raise InputError("must be an object of options", field="body", value=changes, allowed=", ".join(LIVE))
+    service.engine.tuned.change(changes)
+    _options(service, connection, request)
+
+
+def _metrics(service: Service, connection: Connection, request: Request) -> None:  # noqa: ARG001
+    connection.respond(200, exposed(service.engine.scheduler), content_type="text/plain; version=0.0.4; charset=utf-8")
+
+
 ROUTES: Routes = {
+    "/admin/metrics": {"GET": local(_metrics)},
+    "/admin/options": {"GET": local(_options), "POST": local(_change)},
     "/admin/faults": {"GET": local(_list), "POST": local(_plan), "DELETE": local(_clear)},
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from cliffwatch.errors import InputError
 from services.engine.kv_cache import KvCache
 from services.engine.memory import Window
@@ -28,11 +30,21 @@ def assemble(profile: Profile, options: EngineOptions, *, seed: int = 0) -> Sche
     )
 
 
-def adjust(scheduler: Scheduler, profile: Profile, options: EngineOptions) -> None:
-    """Put live options into force; the next step obeys them. Raises InputError, and then nothing is changed."""
-    limits, step_time = _limits(profile, options), _step_time(profile, options)
-    scheduler.limits, scheduler.step_time = limits, step_time
-    scheduler.kv.evict_by(options.eviction)
+class Tuned:
+    """A scheduler that runs, and the options that it obeys."""
+
+    def __init__(self, profile: Profile, options: EngineOptions, *, seed: int = 0) -> None:
+        self.scheduler = assemble(profile, options, seed=seed)
+        self.options = options
+        self._profile = profile
+
+    def change(self, changes: dict[str, Any]) -> None:
+        """Other options, by their names; the next step obeys them. Raises InputError, and then nothing is changed."""
+        options = self.options.changed(changes)
+        limits, step_time = _limits(self._profile, options), _step_time(self._profile, options)
+        self.scheduler.obey(limits, step_time)
+        self.scheduler.kv.evict_by(options.eviction)
+        self.options = options
 
 
 def model_length(profile: Profile, options: EngineOptions) -> int:

@@ -6,10 +6,10 @@ import asyncio
 import time
 
 from services.engine.answering import Answer, Choice
+from services.engine.assembly import Tuned
 from services.engine.clock import ScaledClock, Timer
 from services.engine.core import Core
 from services.engine.observing import Observer
-from services.engine.scheduler import Scheduler
 from services.engine.sequence import Sequence
 
 CATCH_UP_S = 0.01  # a delay of the machine up to this is made up for; what is beyond stays a delay
@@ -19,14 +19,15 @@ class Engine:
     """Sequences in, tokens out.
 
     Args:
-        scheduler: queue, batch and cache.
+        tuned: queue, batch and cache, and their options.
         core: the same in simulated time.
         clock: simulated against real time.
         observer: is told of the work.
     """
 
-    def __init__(self, scheduler: Scheduler, core: Core, clock: ScaledClock, observer: Observer) -> None:
-        self.scheduler = scheduler
+    def __init__(self, tuned: Tuned, core: Core, clock: ScaledClock, observer: Observer) -> None:
+        self.tuned = tuned
+        self.scheduler = tuned.scheduler
         self.observer = observer
         self._core = core
         self._clock = clock

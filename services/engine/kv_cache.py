@@ -30,6 +30,7 @@ class KvCache:
         self.capacity_blocks = capacity_blocks
         self.sharing = sharing
         self.repeated_blocks = 0  # holds on shared blocks beyond the first on each
+        self.evicted_blocks = 0  # so far
         self._private = 0
         self._shared: dict[int, int] = {}  # hash -> sequences holding it
         self._uses: dict[int, int] = {}  # hash of a held or idle block -> sequences that have held it so far
@@ -45,6 +46,11 @@ class KvCache:
     def used_blocks(self) -> int:
         """Blocks that live sequences hold."""
         return self.capacity_blocks - self.free_blocks
+
+    @property
+    def idle_blocks(self) -> int:
+        """Cached blocks that nobody holds."""
+        return len(self._idle)
 
     @property
     def usage(self) -> float:
@@ -87,6 +93,7 @@ class KvCache:
         self._private += blocks
         while len(self._idle) > self.free_blocks:
             del self._uses[self._idle.evict()]
+            self.evicted_blocks += 1
 
     def share(self, hashes: Sequence[int]) -> list[int]:
         """Turn computed private blocks into shared ones; returns the hashes the caller now holds.

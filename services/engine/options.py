@@ -80,11 +80,10 @@ class EngineOptions(ConfigModel):
 
     def changed(self, changes: dict[str, Any]) -> EngineOptions:
         """These options with some changed while the engine runs. Raises InputError."""
-        live = [name for name, field in type(self).model_fields.items() if _live(field)]
         for name in changes:
-            if name in type(self).model_fields and name not in live:
+            if name in type(self).model_fields and name not in LIVE:
                 raise InputError(
-                    "cannot be changed while the engine runs", field=name, value=changes[name], allowed=", ".join(live)
+                    "cannot be changed while the engine runs", field=name, value=changes[name], allowed=", ".join(LIVE)
                 )
         return _read({**self.model_dump(), **changes}, str)
 
@@ -92,6 +91,9 @@ class EngineOptions(ConfigModel):
 def _live(field: FieldInfo) -> bool:
     extra = field.json_schema_extra
     return isinstance(extra, dict) and bool(extra["live"])
+
+
+LIVE = tuple(name for name, field in EngineOptions.model_fields.items() if _live(field))
 
 
 def takes_engine_options(command: Callable[..., None]) -> Callable[..., None]:

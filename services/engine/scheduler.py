@@ -98,8 +98,20 @@ class Scheduler:
 
     def add(self, sequence: Sequence) -> None:
         """Queue a sequence. The caller has checked that its prompt fits an empty cache."""
-        sequence.rank = (sequence.priority if self.limits.by_priority else 0, next(self._order))
+        sequence.rank = self._rank(sequence, next(self._order))
         self.waiting.add(sequence)
+
+    def obey(self, limits: Limits, step_time: StepTime) -> None:
+        """Other limits and times from the next step on; who is there already is ranked by them too."""
+        self.limits, self.step_time = limits, step_time
+        waiting, self.waiting = list(self.waiting), Waiting()
+        for sequence in (*waiting, *self._prefilling, *self._decoding):
+            sequence.rank = self._rank(sequence, sequence.rank[1])
+        for sequence in waiting:
+            self.waiting.add(sequence)
+
+    def _rank(self, sequence: Sequence, order: int) -> tuple[int, int]:
+        return (sequence.priority if self.limits.by_priority else 0, order)
 
     def cancel(self, sequence: Sequence) -> None:
         """Take a sequence out wherever it is and give back its blocks; a finished one is left alone."""

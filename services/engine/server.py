@@ -9,7 +9,7 @@ from functools import partial
 
 from cliffwatch.errors import CliffwatchError
 from services.engine import admin
-from services.engine.assembly import assemble
+from services.engine.assembly import Tuned
 from services.engine.clock import ScaledClock
 from services.engine.core import Core
 from services.engine.drills.kinds import Fault
@@ -50,8 +50,8 @@ class Settings:
 def build_engine(settings: Settings, metrics: Metrics) -> Engine:
     """The engine of these settings, on the running event loop."""
     profile = settings.profile
-    scheduler = assemble(profile, settings.options, seed=settings.seed)
-    kv = scheduler.kv
+    tuned = Tuned(profile, settings.options, seed=settings.seed)
+    scheduler, kv = tuned.scheduler, tuned.scheduler.kv
     core = Core(scheduler, profile.intake, max_lag_s=CATCH_UP_S * settings.speed)
     config = {
         "block_size": BLOCK_TOKENS,
@@ -61,7 +61,7 @@ def build_engine(settings: Settings, metrics: Metrics) -> Engine:
         "num_gpu_blocks": kv.capacity_blocks,
     }
     metrics.observe("config", tags={key: str(value) for key, value in config.items()})
-    return Engine(scheduler, core, ScaledClock(settings.speed), Observer(metrics, scheduler))
+    return Engine(tuned, core, ScaledClock(settings.speed), Observer(metrics, scheduler))
 
 
 async def serve(settings: Settings, announce: Callable[[list[str]], None]) -> None:

@@ -10,9 +10,10 @@ import pytest
 
 from tests.servers.engines import standin
 from tests.servers.processes import Server
-from tests.services.engine.conftest import MODEL, call, connect, events, metric, raw_request, wait_for
+from tests.services.engine.conftest import MODEL, call, connect, events, exchange, metric, raw_request, wait_for
 
 COMPLETIONS = "/v1/completions"
+ADMIN_OPTIONS = "/admin/options"
 PROMPT = {"prompt": "one two", "max_tokens": 4}
 ENDLESS = {"prompt": "one two", "max_tokens": 3000, "stream": True}
 
@@ -74,6 +75,37 @@ def test_a_stop_string_within_a_chunk_of_several_tokens_cuts_it(drafting: Server
     *chunks, done = events(drafting, COMPLETIONS, {"prompt": "one two", "max_tokens": 12, "stop": word})
     assert "".join(chunk["choices"][0]["text"] for chunk in chunks) == whole[: whole.index(word)]
     assert (chunks[-1]["choices"][0]["finish_reason"], done) == ("stop", "[DONE]")
+
+
+def test_options_change_while_the_engine_serves(tmp_path: Path) -> None:
+    with standin(tmp_path, "--admin", "--speed", "20", "--max-num-seqs", "1") as server:
+        assert call(server, ADMIN_OPTIONS, b"", method="GET")[1]["options"]["eviction"] == "lru"
+        status, body = call(server, ADMIN_OPTIONS, {"eviction": "lfu", "max_num_queued_reqs": 0})
+        assert (status, body["options"]["eviction"], body["options"]["max_num_seqs"]) == (200, "lfu", 1)
+        assert call(server, COMPLETIONS, PROMPT)[0] == 503
+        for wrong, words in (
+            ({"eviction": "mru"}, "eviction: cannot be used; got 'mru'; allowed: 'lru' or 'lfu'"),
+            ({"prefix_caching": False}, "prefix_caching: cannot be changed while the engine runs"),
+            ([1], "body: must be an object of options"),
+            (b"{", "The body is not JSON"),
+        ):
+            status, body = call(server, ADMIN_OPTIONS, wrong)
+            assert status == 400
+            assert words in body["error"]["message"]
+        assert call(server, ADMIN_OPTIONS, {"max_num_queued_reqs": None})[0] == 200
+        with closing(connect(server)) as stream:
+            stream.sendall(raw_request(COMPLETIONS, ENDLESS))
+            assert b"200 OK" in stream.recv(65536)
+            assert own_metric(server, "kv_used_blocks") > 0
+            assert 0 < own_metric(server, "kv_unused_ratio") <= 1
+
+
+def own_metric(server: Server, name: str) -> float:
+    answer = exchange(
+        server, raw_request("/admin/metrics", b"", method="GET", headers="connection: close\r\n")
+    ).decode()
+    (line,) = [line for line in answer.splitlines() if line.startswith(f"cliffwatch_engine_{name} ")]
+    return float(line.split(" ")[1])
 
 
 def test_another_face_says_it_in_its_own_words(tmp_path: Path) -> None:

@@ -7,9 +7,10 @@ import typer
 from typer.testing import CliRunner
 
 from cliffwatch.errors import InputError
-from services.engine.assembly import adjust, assemble
+from services.engine.assembly import Tuned, assemble
 from services.engine.options import EngineOptions, takes_engine_options
 from services.engine.profile import load_profile
+from services.engine.sequence import Sequence
 
 MEASURED = load_profile("h200-llama3-8b")
 
@@ -83,15 +84,28 @@ def test_without_graphs_a_small_step_takes_the_launching_of_its_kernels() -> Non
 
 
 def test_a_running_engine_takes_the_options_that_can_change() -> None:
-    scheduler, options = assemble(MEASURED, EngineOptions()), EngineOptions()
-    changed = options.changed({"max_num_seqs": 7, "chunked_prefill": False})
-    adjust(scheduler, MEASURED, changed)
+    tuned = Tuned(MEASURED, EngineOptions())
+    tuned.change({"max_num_seqs": 7, "eviction": "lfu"})
+    tuned.change({"chunked_prefill": False})
+    scheduler = tuned.scheduler
     assert (scheduler.limits.max_sequences, scheduler.limits.chunked_prefill) == (7, False)
-    assert scheduler.limits.token_budget == 8192
+    assert (scheduler.limits.token_budget, scheduler.kv.eviction) == (8192, "lfu")
     for wrong, says in (
         ({"prefix_caching": False}, "prefix_caching: cannot be changed while the engine runs"),
         ({"max_num_seqs": 0}, "max_num_seqs: .*got 0"),
         ({"nonsense": 1}, "nonsense: unknown key"),
     ):
         with pytest.raises(InputError, match=says):
-            changed.changed(wrong)
+            tuned.change(wrong)
+    assert tuned.options == EngineOptions(max_num_seqs=7, eviction="lfu", chunked_prefill=False)
+
+
+def test_who_waits_already_is_ranked_anew() -> None:
+    tuned = Tuned(MEASURED, EngineOptions())
+    relaxed, urgent = Sequence(5, 1, priority=3), Sequence(5, 1)
+    for sequence in (relaxed, urgent):
+        tuned.scheduler.add(sequence)
+    tuned.change({"scheduling_policy": "priority"})
+    assert list(tuned.scheduler.waiting) == [urgent, relaxed]
+    tuned.change({"scheduling_policy": "fcfs"})
+    assert list(tuned.scheduler.waiting) == [relaxed, urgent]
