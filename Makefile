@@ -19,7 +19,7 @@ ALONE := -m "integration or e2e"
 RUNTIME := $(VENV)/.runtime-installed
 DEV := $(VENV)/.dev-installed
 
-.PHONY: help demo test check lint unit bench stack tools tools-prometheus tools-vllm tools-chromium tools-compose clean
+.PHONY: help demo test check lint unit bench stack tools tools-prometheus tools-vllm tools-chromium tools-compose tools-docker clean
 
 help: ## Show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,11 +47,12 @@ bench: $(DEV) ## Run every benchmark once and print its figures
 stack: $(DEV) tools-prometheus tools-compose ## Check docker-compose.yml, the Prometheus and Alertmanager files, rules and boards
 	@scripts/check_stack $(TOOLS) $(BIN)
 
-tools: tools-prometheus tools-vllm tools-chromium tools-compose ## Fetch every server and tool that tests use
+tools: tools-prometheus tools-vllm tools-chromium tools-compose tools-docker ## Fetch every server and tool that tests use
 
 tools-prometheus: $(TOOLS)/prometheus/.ready $(TOOLS)/prometheus-2.42/.ready ## Prometheus 3.5 (and 2.42, the oldest that rules are for), promtool, Alertmanager
 tools-vllm: $(TOOLS)/vllm/.ready ## vLLM for CPU (2.5 GB) and a tiny model into .tools/vllm
 tools-compose: $(TOOLS)/compose/.ready ## Docker Compose v5 into .tools/compose (no daemon needed for `make stack`)
+tools-docker: $(TOOLS)/docker/.ready ## Docker Engine, a base image, wheels: to test `docker compose up` without a registry (needs root)
 tools-chromium: ## Chromium from the distribution's packages (needs root)
 	@scripts/get_chromium
 
@@ -66,6 +67,9 @@ $(TOOLS)/vllm/.ready: scripts/get_vllm tests/servers/vllm.lock tests/servers/tin
 
 $(TOOLS)/compose/.ready: scripts/get_compose | $(VENV)/.made
 	@scripts/get_compose $(@D) $(BIN)/python && touch $@
+
+$(TOOLS)/docker/.ready: scripts/get_docker requirements.lock | $(DEV)
+	@scripts/get_docker $(@D) $(BIN)/python && touch $@
 
 $(VENV)/.made: scripts/make_venv
 	@scripts/make_venv "$(PYTHON)" $(VENV) && touch $@

@@ -107,11 +107,11 @@ def _attainment(layout: Layout) -> None:
         "Prometheus extrapolates to the ends of the range, so it may differ by a few.",
     )
     alerts = stat(
-        "Fast burn alerts",
-        Query('count(ALERTS{alertname="TtftFastBurn", alertstate="firing"}) or vector(0)', instant=True),
+        "Pages that fire",
+        Query('count(ALERTS{severity="page", alertstate="firing"}) or vector(0)', instant=True),
         unit="short",
         steps=((GREEN, None), (RED, 1)),
-        description="Models whose TTFT budget burns so fast that 2 % of the week's goes in an hour.",
+        description="Alerts of the severity page. The SLO service's page shows which, each links to its runbook.",
     )
     layout.line(5, [(5, cards[0]), (5, cards[1]), (5, cards[2]), (5, requests), (4, alerts)])
     queries = [Query(item.good_share("$__rate_interval"), item.name) for item in LATENCIES]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from importlib.resources import files
 from pathlib import Path
@@ -18,6 +18,7 @@ from services.slo import problems, routes
 from services.slo.engine_side import EngineSides
 from services.slo.metrics import ServiceMetrics
 from services.slo.middleware import ResponseMiddleware
+from services.slo.runbooks import add_runbooks
 from services.slo.service import Service
 from services.slo.store import RunStore
 from services.slo.watcher import Watcher
@@ -33,11 +34,12 @@ def create_app(
     watcher: Watcher | None = None,
     webhook_token: str | None = None,
     server: Prometheus | None = None,
+    runbooks: Mapping[str, str] | None = None,
 ) -> FastAPI:
     """The SLO service over `store`; `slo`, where given, judges every run in place of the run's own SLO file.
 
     `watcher`, where given, is what it shows of SLOs on Prometheus; Alertmanager must then send `webhook_token`, if any.
-    `server`, where given, tells the engine's side of each run.
+    `server`, where given, tells the engine's side of each run; `runbooks` are pages by their name.
     """
     service = Service(store, slo)
     metrics = ServiceMetrics()
@@ -71,6 +73,8 @@ def create_app(
     async def slos_page() -> FileResponse:
         return FileResponse(PAGE / "slos.html", headers={"Cache-Control": "no-cache"})
 
+    if runbooks is not None:
+        add_runbooks(app, runbooks)
     app.mount("/static", StaticFiles(directory=PAGE))
     app.mount("/assets", StaticFiles(directory=LOOK))
     app.add_middleware(ResponseMiddleware, observe=metrics.observe)

@@ -20,6 +20,7 @@ from cliffwatch.errors import ExitCode, InputError
 from cliffwatch.slo.live.watched import load_watched, slo_files
 from cliffwatch.slo.spec import load_run_slo
 from services.slo.app import create_app
+from services.slo.runbooks import load_runbooks
 from services.slo.store import RunStore
 from services.slo.watcher import Watcher
 
@@ -47,6 +48,9 @@ def serve(
     webhook_token_file: Path | None = typer.Option(
         None, metavar="FILE", help="Holds the bearer token that Alertmanager must send to /v1/alertmanager."
     ),
+    runbooks: Path | None = typer.Option(
+        None, metavar="DIR", help="Runbooks, a Markdown file for each alert's name, to serve beneath /runbooks."
+    ),
     host: str = typer.Option("127.0.0.1", help="Address to listen on; 0.0.0.0 is every interface, without a login."),
     port: int = typer.Option(8080, min=0, max=65535, help="Port to listen on; 0 takes a free one."),
 ) -> None:
@@ -63,6 +67,7 @@ def serve(
         watcher=_watcher(watch, server),
         webhook_token=token,
         server=server,
+        runbooks=None if runbooks is None else load_runbooks(runbooks),
     )
     with _listen(host, port) as listener:
         address = _address(listener)

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from cliffwatch.slo.prometheus.files import rule_file
 from cliffwatch.slo.prometheus.forms import FORMS
 from cliffwatch.slo.prometheus.rules import compile_rules, watch_of
-from cliffwatch.slo.spec import parse_slo
+from cliffwatch.slo.spec import load_slo, parse_slo
 from tests.servers.engines import ROOT
 from tests.servers.monitoring import tool
 
@@ -17,11 +18,14 @@ pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("prometheus_tools
 
 
 def test_prometheus_accepts_its_configuration_and_finds_the_rules() -> None:
-    assert "1 rule files found" in tool("promtool", "check", "config", "deploy/prometheus/prometheus.yml")
+    assert "2 rule files found" in tool("promtool", "check", "config", "deploy/prometheus/prometheus.yml")
 
 
-def test_rules_do_what_their_tests_say() -> None:
-    tool("promtool", "test", "rules", *sorted((ROOT / "deploy/prometheus/tests").glob("*.yml")))
+@pytest.mark.parametrize("file", sorted((ROOT / "deploy/slo").glob("*.yaml")), ids=lambda path: path.stem)
+def test_the_rules_are_as_their_slo_file_says(file: Path) -> None:
+    """In `deploy/`, change the SLO file and compile it again."""
+    compiled = rule_file(compile_rules(load_slo(str(file))))
+    assert compiled == (ROOT / f"deploy/prometheus/rules/{file.stem}.yml").read_text()
 
 
 @pytest.mark.parametrize("name", ["alertmanager.yml", "alertmanager-webhook.yml"])

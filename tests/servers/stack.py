@@ -32,11 +32,21 @@ def localized(folder: Path, into: Path, replacements: Mapping[str, str]) -> Path
 
 
 def prometheus_config(
-    into: Path, *, engine: str, slo: str, alertmanager: str, prometheus: str, load: str = NOBODY
+    into: Path,
+    *,
+    engine: str,
+    slo: str,
+    alertmanager: str,
+    prometheus: str,
+    load: str = NOBODY,
+    trtllm: str = NOBODY,
+    router: str = NOBODY,
 ) -> Path:
     """`deploy/prometheus/prometheus.yml` on local addresses, scraping and evaluating each second."""
     replacements = {
         "engine:8000": engine,
+        "engine-trtllm:8000": trtllm,
+        "router:8000": router,
         "slo:8080": slo,
         "locust-master:9646": load,
         "alertmanager:9093": alertmanager,
@@ -48,11 +58,11 @@ def prometheus_config(
     return localized(DEPLOY / "prometheus", into, replacements) / "prometheus.yml"
 
 
-def alertmanager_config(into: Path, *, webhook: str) -> Path:
-    """`deploy/alertmanager/alertmanager-webhook.yml`, posting to `webhook` after a second."""
+def alertmanager_config(into: Path, *, slo: str, webhook: str) -> Path:
+    """`deploy/alertmanager/alertmanager-webhook.yml`: to the SLO service at `slo`, and to the URL `webhook`."""
     url_file = into / "webhook_url"
     url_file.write_text(webhook)
-    replacements = {"group_wait: 10s": "group_wait: 1s", "/etc/alertmanager/webhook_url": str(url_file)}
+    replacements = {"slo:8080": slo, "/etc/alertmanager/webhook_url": str(url_file)}
     folder = localized(DEPLOY / "alertmanager", into, replacements)
     return folder / "alertmanager-webhook.yml"
 
