@@ -11,10 +11,12 @@ BIN := $(VENV)/bin
 TOOLS := .tools
 PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check --no-compile --no-input
 
-# Unit tests run on every core, at most 8; what starts servers or judges latencies has the machine for itself, after them.
+# Unit tests run on every core, at most 8; then, three at a time, files that wait for servers and judge no latency; what does
+# has the machine for itself, at the end.
 # One after another, to use a debugger or see what is printed: make unit PYTEST="-n 0 -s"
 UNIT := -q -n auto --maxprocesses 8 -m "not integration and not e2e"
-ALONE := -m "integration or e2e"
+BESIDE := -q -n 3 --dist loadfile -m "beside"
+ALONE := -m "(integration or e2e) and not beside"
 
 RUNTIME := $(VENV)/.runtime-installed
 DEV := $(VENV)/.dev-installed
@@ -28,6 +30,7 @@ demo: $(RUNTIME) ## Stand-in engine, load, live page and report on this machine 
 	@$(BIN)/cliffwatch demo $(DEMO)
 
 test: unit ## All tests; those whose server is absent are skipped and say which target brings it (see `make tools`)
+	@$(BIN)/python -m pytest $(BESIDE) $(PYTEST)
 	@$(BIN)/python -m pytest $(ALONE) $(PYTEST)
 
 check: lint unit ## lint and unit: what a commit must pass

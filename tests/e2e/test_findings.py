@@ -13,7 +13,11 @@ from tests.e2e.test_page import CHROMIUM, browser, open_page, serve
 from tests.servers.processes import Server
 
 __all__ = ["browser"]  # a fixture
-pytestmark = [pytest.mark.e2e, pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")]
+pytestmark = [
+    pytest.mark.beside,
+    pytest.mark.e2e,
+    pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed"),
+]
 
 
 @pytest.fixture(scope="module")

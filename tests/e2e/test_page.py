@@ -38,7 +38,11 @@ WALK = [
     ("ArrowRight", ["0", "1"]), ("ArrowDown", ["1", "1"]), ("End", ["1", "4"]), ("Home", ["1", "0"]),
     ("ArrowLeft", ["1", "0"]), ("PageDown", ["4", "0"]), ("PageUp", ["0", "0"]), ("ArrowUp", ["0", "0"]),
 ]  # fmt: skip
-pytestmark = [pytest.mark.e2e, pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")]
+pytestmark = [
+    pytest.mark.beside,
+    pytest.mark.e2e,
+    pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed"),
+]
 
 
 @dataclass

@@ -13,7 +13,7 @@ from cliffwatch.slo.prometheus.rules import compile_rules
 from cliffwatch.slo.spec import parse_slo
 from tests.servers.monitoring import promtool
 
-pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("prometheus_tools")]
+pytestmark = [pytest.mark.beside, pytest.mark.integration, pytest.mark.usefixtures("prometheus_tools")]
 
 TTFT = "vllm:time_to_first_token_seconds"
 DESCRIPTION = "Promised to 99 % of events over 30d; this burns the error budget 14.4 times too fast or more."

@@ -22,7 +22,7 @@ from tests.servers.history import prometheus_with
 from tests.servers.monitoring import tool
 from tests.servers.processes import Server
 
-pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("prometheus_tools")]
+pytestmark = [pytest.mark.beside, pytest.mark.integration, pytest.mark.usefixtures("prometheus_tools")]
 
 MINUTE_S = 60
 STEPS = 920

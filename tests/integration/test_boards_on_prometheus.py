@@ -28,7 +28,7 @@ from tests.servers.engines import standin
 from tests.servers.monitoring import prometheus, query
 from tests.servers.processes import Server, free_port, get_text, running
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.beside, pytest.mark.integration]
 
 BOARDS = sorted(command.BOARDS)
 FACES = ("trtllm", "triton", "sglang")
@@ -80,8 +80,9 @@ def scraped(
         load=f"127.0.0.1:{load_port}",
         alertmanager=f"127.0.0.1:{free_port()}",  # nothing listens: who is down must not spoil the rest
         prometheus=f"127.0.0.1:{port}",
+        trtllm=f"127.0.0.1:{engines_seen['trtllm'].port}",
     )
-    _scrape_too(config, {name: server for name, server in engines_seen.items() if name != "vllm"})
+    _scrape_too(config, {name: server for name, server in engines_seen.items() if name not in {"vllm", "trtllm"}})
     (folder / "slo.yaml").write_text(SLO)
     (config.parent / "rules/chat.yml").write_text(rule_file(compile_rules(load_slo(folder / "slo.yaml"))))
     with (
@@ -90,7 +91,7 @@ def scraped(
         _load(folder, load_port, engines_seen["vllm"]),
     ):
         for count in range(1, 4):  # some series are absent until their first event, and have no rate before the next
-            _send({name: one for name, one in engines_seen.items() if name != "vllm"})
+            _send({name: one for name, one in engines_seen.items() if name not in {"vllm", "trtllm"}})
             seen = _scrapes(server)
             assert wait_for(lambda seen=seen: _scrapes(server) >= seen + 1, timeout_s=30), count
         for wanted in ("cliffwatch_slo_budget_lasts_seconds", "rate(cliffwatch_client_ttft_seconds_count[5s]) > 0"):

@@ -13,7 +13,7 @@ from cliffwatch.slo.spec import parse_slo
 from tests.integration.test_compiled_rules import TTFT, evaluate, record, slo
 from tests.servers.monitoring import tool
 
-pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("prometheus_tools")]
+pytestmark = [pytest.mark.beside, pytest.mark.integration, pytest.mark.usefixtures("prometheus_tools")]
 
 OBJECTIVE = "{sli: ttft, threshold: 2.5s, target: 99%}"
 # From 60 to 90 all are bad; else none of 100 a minute.

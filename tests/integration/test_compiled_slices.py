@@ -12,7 +12,7 @@ import yaml
 
 from tests.integration.test_compiled_rules import TTFT, evaluate, record, slo
 
-pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("prometheus_tools")]
+pytestmark = [pytest.mark.beside, pytest.mark.integration, pytest.mark.usefixtures("prometheus_tools")]
 
 
 def test_idle_slices_are_neither_good_nor_bad(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.servers.engines import ROOT
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.beside, pytest.mark.integration]
 
 WITHOUT_PORT = {"locust-worker-1", "locust-worker-2"}
 
@@ -37,7 +37,8 @@ def services(compose_tool: Path) -> dict[str, Any]:
 
 
 def test_the_whole_set_is_there(services: dict[str, Any]) -> None:
-    assert set(services) == WITHOUT_PORT | {"engine", "slo", "locust-master", "prometheus", "alertmanager", "grafana"}
+    engines = {"engine", "engine-trtllm", "router"}
+    assert set(services) == WITHOUT_PORT | engines | {"slo", "locust-master", "prometheus", "alertmanager", "grafana"}
 
 
 def test_every_port_is_on_the_loopback_interface(services: dict[str, Any]) -> None:

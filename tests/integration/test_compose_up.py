@@ -26,7 +26,7 @@ from tests.servers.fixtures import absent
 from tests.servers.monitoring import query
 from tests.servers.processes import Server, get_text
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.beside, pytest.mark.integration, pytest.mark.timeout(600)]
 
 PORTS = {f"{name}_PORT": "0" for name in ("ENGINE", "TRTLLM", "ROUTER", "SLO", "LOCUST", "PROMETHEUS", "ALERTMANAGER")}
 NOT_HERE = {"grafana"}  # its image comes from a registry only

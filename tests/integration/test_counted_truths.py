@@ -9,7 +9,7 @@ import yaml
 
 from tests.integration.test_compiled_rules import TTFT, evaluate, record, slo
 
-pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("prometheus_tools")]
+pytestmark = [pytest.mark.beside, pytest.mark.integration, pytest.mark.usefixtures("prometheus_tools")]
 
 REQUESTS, ERRORS = "llm_d_epp_request_total", "llm_d_epp_request_error_total"
 

@@ -20,7 +20,7 @@ from tests.servers.monitoring import prometheus, query
 from tests.servers.processes import Server, get_text
 from tests.services.engine.conftest import call, connect, raw_request
 
-pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("prometheus_tools")]
+pytestmark = [pytest.mark.beside, pytest.mark.integration, pytest.mark.usefixtures("prometheus_tools")]
 
 FACTOR = 40  # two minutes without a token are three seconds, a quarter of an hour is 22.5 s
 SLO = "{name: s, objectives: [{sli: ttft, threshold: 2.5s, target: 99%}], watch: {engine: vllm, match: {job: engine}}}"

@@ -13,7 +13,7 @@ from cliffwatch.surface.engine_source import EngineSource
 from cliffwatch.surface.grid import Grid, Question
 from tests.servers.history import prometheus_with
 
-pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("prometheus_tools")]
+pytestmark = [pytest.mark.beside, pytest.mark.integration, pytest.mark.usefixtures("prometheus_tools")]
 
 START_S, STEP_S, SCRAPES = 1_750_000_020, 15, 60  # a quarter of an hour
 # Every 15 s: 6 up to 0.1 s, 6 more up to 0.25 s, 3 above: 15 requests of 3 s in all. Model b has half of that, and one

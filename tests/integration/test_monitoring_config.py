@@ -14,7 +14,7 @@ from cliffwatch.slo.spec import load_slo, parse_slo
 from tests.servers.engines import ROOT
 from tests.servers.monitoring import tool
 
-pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("prometheus_tools")]
+pytestmark = [pytest.mark.beside, pytest.mark.integration, pytest.mark.usefixtures("prometheus_tools")]
 
 
 def test_prometheus_accepts_its_configuration_and_finds_the_rules() -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.cli.command import Command
 from tests.servers.monitoring import PROMETHEUS_BIN, promtool
 
-pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("prometheus_tools")]
+pytestmark = [pytest.mark.beside, pytest.mark.integration, pytest.mark.usefixtures("prometheus_tools")]
 
 PROMTOOL = PROMETHEUS_BIN / "promtool"
 TTFT = "{sli: ttft, threshold: 2.5s, target: 99.9%}"

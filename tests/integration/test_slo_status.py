@@ -26,7 +26,7 @@ from tests.servers.engines import standin
 from tests.servers.monitoring import alertmanager, prometheus, query
 from tests.servers.processes import Server, free_port, get_text, running
 
-pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("prometheus_tools")]
+pytestmark = [pytest.mark.beside, pytest.mark.integration, pytest.mark.usefixtures("prometheus_tools")]
 
 REQUESTS = 40
 SLO = """\

@@ -9,7 +9,7 @@ import yaml
 
 from tests.integration.test_compiled_rules import TTFT, Series, evaluate, record, slo
 
-pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("prometheus_tools")]
+pytestmark = [pytest.mark.beside, pytest.mark.integration, pytest.mark.usefixtures("prometheus_tools")]
 
 PROMISE = "{sli: ttft, threshold: 2.5s, target: 99.9%}"
 BURNS = ("SloBurn1h", "SloBurn6h", "SloBurn1d", "SloBurn3d")

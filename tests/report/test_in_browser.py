@@ -17,7 +17,11 @@ from cliffwatch.units import format_seconds
 from tests.records.synthetic import make_run
 
 CHROMIUM = shutil.which("chromium")
-pytestmark = [pytest.mark.e2e, pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")]
+pytestmark = [
+    pytest.mark.beside,
+    pytest.mark.e2e,
+    pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed"),
+]
 
 
 @pytest.fixture(scope="module")

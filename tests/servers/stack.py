@@ -53,18 +53,8 @@ def prometheus_config(
         "localhost:9090": prometheus,
         "scrape_interval: 5s": "scrape_interval: 1s",
         "evaluation_interval: 15s": "evaluation_interval: 1s",
-        "interval: 15s": "interval: 1s",
     }
     return localized(DEPLOY / "prometheus", into, replacements) / "prometheus.yml"
-
-
-def alertmanager_config(into: Path, *, slo: str, webhook: str) -> Path:
-    """`deploy/alertmanager/alertmanager-webhook.yml`: to the SLO service at `slo`, and to the URL `webhook`."""
-    url_file = into / "webhook_url"
-    url_file.write_text(webhook)
-    replacements = {"slo:8080": slo, "/etc/alertmanager/webhook_url": str(url_file)}
-    folder = localized(DEPLOY / "alertmanager", into, replacements)
-    return folder / "alertmanager-webhook.yml"
 
 
 @contextmanager
