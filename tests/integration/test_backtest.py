@@ -7,8 +7,11 @@ import random
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.parse
+import urllib.request
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +152,16 @@ def test_alerts_are_those_of_prometheus_to_the_evaluation(past: Past, tmp_path: 
     suite = {"rule_files": ["rules.yml"], "evaluation_interval": "1m", "group_eval_order": order, "tests": [test]}
     (tmp_path / "tests.yml").write_text(yaml.safe_dump(suite))
     tool("promtool", "test", "rules", tmp_path / "tests.yml", folder=tmp_path)
+
+
+def test_a_range_that_prometheus_refuses_is_halved_to_the_same_answer(past: Past, tmp_path: Path) -> None:
+    """A server that may load 2,000 samples a query refuses the 5,240 instants that a span with its windows has."""
+    with prometheus_with(tmp_path, past.series, start_s=START_S, step_s=MINUTE_S, max_samples=2_000) as server:
+        whole = {"query": f"{TTFT}_count", "start": START_S, "end": START_S + STEPS * MINUTE_S, "step": 15}
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(f"{server.url}/api/v1/query_range?{urllib.parse.urlencode(whole)}")  # noqa: S310
+        assert b"too many samples" in refused.value.read()
+        assert backtest(replace(past, server=server), "--json") == backtest(past, "--json")
 
 
 def test_incidents_and_other_cases_in_words(past: Past, tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ def prometheus_with(
     step_s: int,
     keep_days: int = 15,
     configured: Mapping[str, object] | None = None,
+    max_samples: int = 50_000_000,
 ) -> Iterator[Server]:
     """A server that scrapes nothing and holds these series, a value each `step_s` from `start_s`; None: no sample."""
     with (folder / "past.om").open("w") as stream:
@@ -37,5 +38,5 @@ def prometheus_with(
     tool("promtool", "tsdb", "create-blocks-from", *blocks, "openmetrics", folder / "past.om", data)
     config = folder / "prometheus.yml"
     config.write_text(yaml.safe_dump(configured or {"global": {}}))
-    with prometheus(folder, config, keep_days=keep_days) as server:
+    with prometheus(folder, config, keep_days=keep_days, max_samples=max_samples) as server:
         yield server

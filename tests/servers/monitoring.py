@@ -19,12 +19,13 @@ OLD_PROMTOOL = ROOT / ".tools" / "prometheus-2.42" / "bin" / "promtool"  # the o
 
 
 def prometheus(
-    folder: Path, config: Path, *, port: int | None = None, keep_days: int = 15
+    folder: Path, config: Path, *, port: int | None = None, keep_days: int = 15, max_samples: int = 50_000_000
 ) -> AbstractContextManager[Server]:
-    """Prometheus with this configuration file; its data goes to `folder`."""
+    """Prometheus with this configuration file; its data goes to `folder`. A query may load `max_samples`."""
     options = (
         f"--storage.tsdb.path={folder / 'prometheus-data'}",
         f"--storage.tsdb.retention.time={keep_days}d",
+        f"--query.max-samples={max_samples}",
         "--log.level=warn",
     )
     return _started("prometheus", folder, config, port, *options)
