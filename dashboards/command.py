@@ -12,7 +12,7 @@ import typer
 from grafanalib.core import Dashboard
 
 from cliffwatch.errors import ExitCode, InputError
-from dashboards import engines, latency, load, overview, slo
+from dashboards import engines, gpu, latency, load, overview, slo
 from dashboards.export import board_json, board_text
 from dashboards.lint import lint as findings_of
 
@@ -23,6 +23,7 @@ BOARDS: dict[str, Callable[[], Dashboard]] = {
     "latency": latency.board,
     "load": load.board,
     **engines.BOARDS,
+    "gpu": gpu.board,
 }
 DEFAULT_OUT = Path("deploy/grafana/dashboards")
 

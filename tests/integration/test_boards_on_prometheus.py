@@ -7,9 +7,11 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -67,8 +69,34 @@ def engines_seen(
 
 
 @pytest.fixture(scope="module")
+def gpu_exporter() -> Iterator[int]:
+    """There is no GPU here: a page with the catalog's names of the DCGM exporter, one GPU, every value 1. Its port."""
+    page = "".join(f'{one.name}{{gpu="0",Hostname="h"}} 1\n' for one in engine("dcgm").metrics).encode()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/plain; version=0.0.4")
+            self.end_headers()
+            self.wfile.write(page)
+
+        def log_message(self, *_: object) -> None:
+            """Keeps the test's output free of requests."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield server.server_port
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
 def scraped(
-    engines_seen: dict[str, Server], prometheus_tools: Path, tmp_path_factory: pytest.TempPathFactory
+    engines_seen: dict[str, Server],
+    gpu_exporter: int,
+    prometheus_tools: Path,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Server]:
     """The shipped configuration and the rules of an SLO; every engine, a load run and the SLO service are scraped."""
     folder = tmp_path_factory.mktemp("prometheus")
@@ -82,7 +110,8 @@ def scraped(
         prometheus=f"127.0.0.1:{port}",
         trtllm=f"127.0.0.1:{engines_seen['trtllm'].port}",
     )
-    _scrape_too(config, {name: server for name, server in engines_seen.items() if name not in {"vllm", "trtllm"}})
+    others = {name: server for name, server in engines_seen.items() if name not in {"vllm", "trtllm"}}
+    _scrape_too(config, others, gpu_exporter)
     (folder / "slo.yaml").write_text(SLO)
     (config.parent / "rules/chat.yml").write_text(rule_file(compile_rules(load_slo(folder / "slo.yaml"))))
     with (
@@ -125,12 +154,14 @@ def _load(folder: Path, port: int, target: Server) -> Iterator[None]:
             assert process.wait(30) == 130
 
 
-def _scrape_too(config: Path, servers: dict[str, Server]) -> None:
+def _scrape_too(config: Path, servers: dict[str, Server], gpu_exporter: int) -> None:
     content = yaml.safe_load(config.read_text())
     for name, server in servers.items():
         target = f"127.0.0.1:{TRITON_METRICS if name == 'triton' else server.port}"
         job = {"job_name": name, "metrics_path": engine(name).paths[0], "static_configs": [{"targets": [target]}]}
         content["scrape_configs"].append(job)
+    gpu = {"job_name": "gpu", "static_configs": [{"targets": [f"127.0.0.1:{gpu_exporter}"]}]}
+    content["scrape_configs"].append(gpu)
     config.write_text(yaml.safe_dump(content))
 
 
